@@ -1,0 +1,136 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// decode reads the value as typed. The kind that the key has is used only to
+// say what to type instead.
+func (it item) decode(name string, k kind) (any, *fault) {
+	var m map[string]any
+	_, err := toml.Decode("v = "+string(it.value), &m)
+	if err == nil {
+		return m["v"], nil
+	}
+	raw := string(it.value)
+	if !strings.ContainsAny(raw[:1], `"'[{`) {
+		return nil, faultf(k.instead(name, raw), "%s = %s cannot be read: it must be %s", name, oneLine(raw), k)
+	}
+	message := err.Error()
+	if pe, ok := errors.AsType[toml.ParseError](err); ok {
+		message = pe.Message
+	}
+	hint := k.instead(name, "")
+	if strings.Contains(raw, `\`) {
+		hint = `in "..." a backslash is written \\; in '...' it stands for itself`
+	}
+	return nil, faultf(hint, "the value of %s cannot be read: %s", name, oneLine(message))
+}
+
+// convert gives a value as its field wants it.
+func (f field) convert(v any, it item) (any, *fault) {
+	switch v := v.(type) {
+	case string:
+		if f.kind == text || f.kind == span {
+			return v, nil
+		}
+	case int64:
+		if f.kind == number {
+			return v, nil
+		}
+	case bool:
+		if f.kind == flag {
+			return v, nil
+		}
+	case []any:
+		if all, ok := stringList(v); ok && f.kind == list {
+			return all, nil
+		}
+	}
+	raw := fmt.Sprint(v)
+	if v, ok := v.([]any); ok {
+		var all []string
+		for _, e := range v {
+			all = append(all, fmt.Sprint(e))
+		}
+		raw = strings.Join(all, `", "`)
+	}
+	return nil, faultf(f.kind.instead(f.name, raw), "%s is %s, but must be %s", f.name, describe(v), f.kind)
+}
+
+func stringList(v []any) ([]string, bool) {
+	all := []string{}
+	for _, e := range v {
+		s, ok := e.(string)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, s)
+	}
+	return all, true
+}
+
+func describe(v any) string {
+	switch v := v.(type) {
+	case string:
+		return "text"
+	case int64, float64:
+		return "a number"
+	case bool:
+		return "true or false"
+	case []any:
+		if _, ok := stringList(v); !ok {
+			return "a list of other things"
+		}
+		return "a list"
+	case []map[string]any, map[string]any:
+		return "a table"
+	default:
+		return "a date"
+	}
+}
+
+// instead says what to type for what was typed.
+func (k kind) instead(name, raw string) string {
+	raw = oneLine(strings.Trim(raw, `"' `))
+	plain := raw != "" && len(raw) <= 60 && !strings.ContainsAny(raw, `\[]{}`)
+	_, err := strconv.Atoi(raw)
+	switch {
+	case k == number && err == nil:
+		return "type " + name + " = " + raw
+	case k == number:
+		return "type " + name + " = and a number"
+	case k == flag:
+		switch strings.ToLower(raw) {
+		case "true", "yes", "on", "1":
+			return "type " + name + " = true"
+		case "false", "no", "off", "0":
+			return "type " + name + " = false"
+		}
+		return "type " + name + " = true or " + name + " = false"
+	case k == span && err == nil:
+		return "type " + name + ` = "` + raw + `s"`
+	case k == list && plain && strings.Contains(raw, `"`) || k == list && plain:
+		return "type " + name + ` = ["` + raw + `"]`
+	case k == list:
+		return "type " + name + ` = ["one", "two"]`
+	case plain && !strings.Contains(raw, `"`):
+		return "type " + name + ` = "` + raw + `"`
+	default:
+		return "type " + name + ` = "..."`
+	}
+}
+
+// oneLine makes text fit into a report: no line ends, and not too long.
+func oneLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	if r := []rune(s); len(r) > 80 {
+		s = string(r[:80]) + "..."
+	}
+	return s
+}
