@@ -1,0 +1,255 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Request is one transmission of a request that changes an object once.
+type Request struct {
+	Scope, Subject, Object, Sequence []byte
+
+	Compared [][]byte // must be equal in a true repeat, in order
+	Partial  bool     // only Compared[0] counts
+
+	Payload []byte // kept sealed with the claim, to settle a doubt
+	Station string
+	Arrived time.Duration // gate time
+	Own     bool          // the machine's own repeat
+	Waiter  Waiter        // who waits for the answer
+
+	// Read is what a read begun after Arrived showed of the record with
+	// this Token, if any.
+	Read  ReadResult
+	Token Token
+
+	id          *Identity
+	fingerprint []Digest
+	touched     Token // of the record whose window this transmission has moved
+}
+
+// Verdict is what is to be done with a transmission.
+type Verdict struct {
+	Decision Decision
+	Key      Digest
+
+	// Flight is the claim to be carried out (Claim) or joined (Join).
+	Flight *Flight
+	// Record is what stands: to be replayed, verified, settled, refused.
+	// For Settle it may be the record of another key of the same object.
+	Record Record
+	// Changed is closed when the item changes (Wait, AskStaff and Settle);
+	// Until is a gate time at which to look again, 0 if there is none.
+	Changed <-chan struct{}
+	Until   time.Duration
+	// Held: it waits for a checkin that nobody answered.
+	Held bool
+}
+
+// Admit judges one transmission. On Claim the claim is on the disk, and the
+// item's completed records that it concerns are marked there, when it returns.
+// Wait, Verify and Settle ask for a step and another call with the same r.
+func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
+	if r.id == nil {
+		id := g.keys.Identify(r.Scope, r.Subject, r.Object, r.Sequence)
+		r.id = &id
+		r.fingerprint = g.keys.Fingerprint(id.Pair, r.Compared)
+	}
+	it := g.item(r.id.Object)
+	defer it.leave()
+
+	v := Verdict{Key: r.id.Key, Changed: it.news}
+	standing, others := it.records(r)
+	facts := Facts{
+		Now: r.Arrived, Window: g.opt.Window, Own: r.Own,
+		Held: g.clock.Now() < it.hold,
+	}
+	if standing != nil {
+		v.Record = *standing
+		facts.Same = SameRequest(standing, r.fingerprint, r.Partial)
+		if r.Token == standing.Token {
+			facts.Read = r.Read
+		}
+	}
+	v.Decision = Judge(standing, facts)
+	if standing != nil && facts.Same && standing.State == Completed && v.Decision != Claim {
+		g.touch(ctx, r, standing)
+	}
+	switch v.Decision {
+	case Join:
+		v.Flight = it.flights[standing.Key]
+		if v.Flight == nil { // claimed by somebody else than this run
+			v.Decision = Settle
+			break
+		}
+		v.Flight.join(r.Waiter)
+	case Wait:
+		if facts.Held {
+			v.Until, v.Held = it.hold, true
+		}
+		if standing != nil && standing.State == Claimed && it.flights[standing.Key] == nil {
+			v.Decision = Settle
+		}
+	case Settle:
+		v.Until = it.negativeFrom(standing)
+	case Claim:
+		for i := range others {
+			other := &others[i]
+			if d := Obstacle(other, r.id.Subject, g.clock.Now(), it.negativeOf(other)); d != Claim {
+				v.Decision, v.Record = d, *other
+				if other.State == Doubtful {
+					v.Until = it.negativeFrom(other)
+				}
+				return v, nil
+			}
+		}
+		flight, err := it.claim(ctx, r, others)
+		if err != nil {
+			return v, err
+		}
+		if flight == nil { // lost the insert: what stands is the verdict
+			v.Decision = Wait
+			v.Until = g.clock.Now() + 50*time.Millisecond
+			break
+		}
+		v.Flight, v.Record = flight, flight.rec
+	}
+	return v, nil
+}
+
+func (it *item) negativeOf(r *Record) time.Duration {
+	if r.State != Doubtful {
+		return 0
+	}
+	return it.negativeFrom(r)
+}
+
+// records finds the record that stands for this transmission, and the live
+// records of the object that do not. After a change of the sequence mode a
+// live record of the other form stands too: both are of the same pair.
+func (it *item) records(r *Request) (standing *Record, others []Record) {
+	all := it.g.store.Object(it.object)
+	for i := range all {
+		rec := &all[i]
+		if rec.Expired(r.Arrived) {
+			continue
+		}
+		otherForm := rec.Pair == r.id.Pair && (r.id.Key == r.id.Pair || rec.Key == rec.Pair)
+		if rec.Key == r.id.Key || otherForm && standing == nil {
+			if standing != nil {
+				others = append(others, *standing)
+			}
+			standing = rec
+			continue
+		}
+		others = append(others, *rec)
+	}
+	if standing == nil {
+		// A record whose object does not show (it was damaged) still has its key.
+		if rec, ok := it.g.store.Get(r.id.Key); ok && !rec.Expired(r.Arrived) {
+			standing = &rec
+		}
+	}
+	return standing, others
+}
+
+// touch moves the window of a completed record to this transmission.
+func (g *Gate) touch(ctx context.Context, r *Request, rec *Record) {
+	if rec.TouchedAt >= r.Arrived || r.touched == rec.Token {
+		return
+	}
+	r.touched = rec.Token
+	changed := *rec
+	changed.TouchedAt = r.Arrived
+	changed.Expires = Lifetime(&changed, g.opt.Window, g.opt.DoubtRetention)
+	if now, err := g.store.Update(ctx, changed, Lazy); err == nil {
+		*rec = now
+	}
+}
+
+// claim makes the durable claim. The item is locked.
+func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight, error) {
+	g := it.g
+	now := g.clock.Now()
+	rec := Record{
+		Key: r.id.Key, Pair: r.id.Pair, Object: r.id.Object, Subject: r.id.Subject,
+		Token: newToken(), State: Claimed,
+		Compared: r.fingerprint, Partial: r.Partial, Target: g.opt.Target,
+		Station: r.Station, Scope: string(r.Scope), Label: string(Trim(r.Object)),
+		ClaimedAt: now, TouchedAt: r.Arrived,
+	}
+	if g.opt.Wall != nil {
+		rec.Since = g.opt.Wall()
+	}
+	rec.Request = g.seal.Seal(rec.label("request"), r.Payload)
+
+	standing, err := g.store.Insert(ctx, rec, r.Arrived)
+	if err != nil {
+		return nil, fmt.Errorf("claim %s: %w", KeyString(rec.Key), err)
+	}
+	if standing != nil {
+		return nil, nil
+	}
+	f := &Flight{it: it, rec: rec, done: make(chan struct{}), disturbed: it.changing > 0}
+	if got, ok := g.store.Get(rec.Key); ok {
+		f.rec = got
+	}
+	f.concerned, err = it.mark(ctx, others, &rec.Subject)
+	if err != nil {
+		// The claim stands alone: nothing has left, so it can go again.
+		_ = g.store.Delete(ctx, rec.Key, rec.Token, Behind)
+		return nil, err
+	}
+	f.join(r.Waiter)
+	it.flights[rec.Key] = f
+	return f, nil
+}
+
+// seen is a completed record as it stood when a change was about to leave.
+type seen struct {
+	key   Digest
+	token Token
+}
+
+// mark marks the completed records that a change concerns, durably, and
+// returns them. Where there are none it writes nothing. The item is locked.
+func (it *item) mark(ctx context.Context, records []Record, subject *Digest) ([]seen, error) {
+	for {
+		var concerned []seen
+		var marks []Record
+		for i := range records {
+			rec := &records[i]
+			if !Concerned(rec, subject) {
+				continue
+			}
+			concerned = append(concerned, seen{rec.Key, rec.Token})
+			if !rec.Marked {
+				rec.Marked = true
+				marks = append(marks, *rec)
+			}
+		}
+		if len(marks) == 0 {
+			return concerned, nil
+		}
+		_, err := it.g.store.UpdateAll(ctx, marks, Synced)
+		if err == nil {
+			return concerned, nil
+		}
+		if !errors.Is(err, ErrStale) {
+			return nil, fmt.Errorf("mark the item's completed checkouts: %w", err)
+		}
+		records = it.g.store.Object(it.object) // a sweep took one away meanwhile
+	}
+}
+
+// end removes completed records that a change has ended, if they are still
+// what the change saw. The item is locked.
+func (it *item) end(ctx context.Context, concerned []seen) {
+	for _, s := range concerned {
+		if rec, ok := it.g.store.Get(s.key); ok && rec.Token == s.token && rec.State == Completed {
+			_ = it.g.store.Delete(ctx, s.key, s.token, Behind) // stale: somebody else ended it
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package dedup
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sip2gate/dedup/clock"
+)
+
+// Options configure a gate. Store, Clock and Secret are required.
+type Options struct {
+	Store  Store
+	Clock  clock.Clock // gate time, never the wall clock
+	Secret []byte
+	Match  bool // the sequence is part of the identity
+
+	Window         time.Duration // how long an answer somebody got is repeated; default 90 s
+	DoubtRetention time.Duration // how long a doubt keeps its sealed request; default 336 h
+	Settle         time.Duration // the longest the ILS may take to carry out what it never answered; default 60 s
+	ILSTimeout     time.Duration // the longest the kernel may go on sending after a kill; default 10 s
+
+	Target Digest       // which ILS the requests go to
+	Wall   func() int64 // wall clock in Unix seconds for staff, 0 if not known to be right; nil: never known
+}
+
+// Gate decides what becomes of each transmission. It is safe for concurrent
+// use; decisions on one object are made one after the other.
+type Gate struct {
+	store Store
+	clock clock.Clock
+	keys  *Keyer
+	seal  *Sealer
+	opt   Options
+
+	mu    sync.Mutex
+	items map[Digest]*item
+}
+
+// New makes a gate over a store and takes stock of it: whatever was claimed
+// when the last run ended is in doubt from now on, and an object with a mark
+// is held until a change that left before the end can no longer be at work.
+func New(ctx context.Context, opt Options) (*Gate, error) {
+	opt.Window = cmpOr(opt.Window, 90*time.Second)
+	opt.DoubtRetention = cmpOr(opt.DoubtRetention, 336*time.Hour)
+	opt.Settle = cmpOr(opt.Settle, time.Minute)
+	opt.ILSTimeout = cmpOr(opt.ILSTimeout, 10*time.Second)
+	seal, err := NewSealer(opt.Secret, "payload")
+	if err != nil {
+		return nil, err
+	}
+	g := &Gate{
+		store: opt.Store, clock: opt.Clock, opt: opt, seal: seal,
+		keys:  NewKeyer(opt.Secret, opt.Match),
+		items: make(map[Digest]*item),
+	}
+	return g, g.takeStock(ctx)
+}
+
+func cmpOr(d, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return d
+}
+
+// takeStock runs once, before anybody else has the gate.
+func (g *Gate) takeStock(ctx context.Context) error {
+	late := g.clock.Now() + g.opt.ILSTimeout + g.opt.Settle
+	for r := range g.store.All() {
+		switch {
+		case r.State == Claimed:
+			r.State = Doubtful
+			if _, err := g.store.Update(ctx, r, Lazy); err != nil {
+				return fmt.Errorf("take over the claim %s of the last run: %w", KeyString(r.Key), err)
+			}
+			fallthrough
+		case r.State == Doubtful:
+			it := g.item(r.Object)
+			it.negative[r.Token] = late
+			it.leave()
+		case r.Marked:
+			it := g.item(r.Object)
+			it.hold = max(it.hold, late)
+			it.leave()
+		}
+	}
+	return nil
+}
+
+// Now is gate time: it never goes back, whatever the wall clock does.
+func (g *Gate) Now() time.Duration { return g.clock.Now() }
+
+// Store is the gate's store, for lists and health.
+func (g *Gate) Store() Store { return g.store }
+
+// Keys is the gate's keyer.
+func (g *Gate) Keys() *Keyer { return g.keys }
+
+// item is the volatile side of one object: who is in flight, what changes of
+// it are under way, and until when nothing may be believed.
+type item struct {
+	g      *Gate
+	object Digest
+	refs   int // guarded by Gate.mu
+
+	mu       sync.Mutex // held while a decision on the object is made
+	flights  map[Digest]*Flight
+	changing int           // checkins and cancels forwarded and not ended
+	hold     time.Duration // until then no request of the object is sent and no mark is cleared
+	changed  time.Duration // when the newest change ended, or may at the latest
+	negative map[Token]time.Duration
+	news     chan struct{} // closed and replaced when something has changed
+}
+
+// item enters the object: it returns with the item locked. leave it again.
+func (g *Gate) item(object Digest) *item {
+	g.mu.Lock()
+	it := g.items[object]
+	if it == nil {
+		it = &item{
+			g: g, object: object,
+			flights:  make(map[Digest]*Flight),
+			negative: make(map[Token]time.Duration),
+			changed:  -1, // no change yet
+			news:     make(chan struct{}),
+		}
+		g.items[object] = it
+	}
+	it.refs++
+	g.mu.Unlock()
+	it.mu.Lock()
+	return it
+}
+
+func (it *item) leave() {
+	it.mu.Unlock()
+	it.g.mu.Lock()
+	it.refs--
+	it.g.mu.Unlock()
+}
+
+// tell wakes all who wait for the object to change. The item is locked.
+func (it *item) tell() {
+	close(it.news)
+	it.news = make(chan struct{})
+}
+
+// disturbed reports whether a change of the object was, or may have been,
+// under way at or after gate time since. The item is locked.
+func (it *item) disturbed(since time.Duration) bool {
+	return it.changing > 0 || it.changed >= since
+}
+
+// idle reports whether nothing would be lost if the item were forgotten.
+func (it *item) idle(now time.Duration) bool {
+	const overlap = 10 * time.Minute // longer than any read lasts
+	return it.refs == 0 && len(it.flights) == 0 && it.changing == 0 && it.hold <= now &&
+		(it.changed < 0 || it.changed+overlap <= now) && len(it.negative) == 0
+}
+
+// negativeFrom is when a negative read of a doubt begins to count. A doubt
+// that this run knows nothing of counts from now on.
+func (it *item) negativeFrom(r *Record) time.Duration {
+	from, ok := it.negative[r.Token]
+	if !ok {
+		from = it.g.clock.Now() + it.g.opt.Settle
+		it.negative[r.Token] = from
+	}
+	return from
+}
+
+// Sweep ends what has ended by age: expired records, sealed requests of old
+// doubts, and volatile state nobody needs. Call it every minute or so.
+func (g *Gate) Sweep(ctx context.Context) (removed int, err error) {
+	now := g.clock.Now()
+	for r := range g.store.All() {
+		if r.State == Doubtful && r.Request != nil && now >= r.ClaimedAt+g.opt.DoubtRetention {
+			if err := g.eraseRequest(ctx, r); err != nil {
+				return 0, fmt.Errorf("erase the request of an old doubt: %w", err)
+			}
+		}
+	}
+	removed, err = g.store.Sweep(ctx, now)
+	if err != nil {
+		return removed, fmt.Errorf("remove expired records: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for object, it := range g.items {
+		if it.refs == 0 && it.idle(now) {
+			delete(g.items, object)
+		}
+	}
+	return removed, nil
+}
+
+func (g *Gate) eraseRequest(ctx context.Context, r Record) error {
+	it := g.item(r.Object)
+	defer it.leave()
+	r.Request = nil
+	_, err := g.store.Update(ctx, r, Behind)
+	if errors.Is(err, ErrStale) { // settled meanwhile
+		return nil
+	}
+	return err
+}
+
+// Doubts returns the records in doubt, for settling and for staff.
+func (g *Gate) Doubts() []Record {
+	var out []Record
+	for r := range g.store.All() {
+		if r.State == Doubtful {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Request opens the sealed request of a record: nil if it was erased.
+func (g *Gate) Request(r *Record) ([]byte, error) {
+	if r.Request == nil {
+		return nil, nil
+	}
+	return g.seal.Open(r.label("request"), r.Request)
+}
+
+// Answer opens the stored answer of a completed record.
+func (g *Gate) Answer(r *Record) ([]byte, error) {
+	return g.seal.Open(r.label("answer"), r.Answer)
+}
+
+func (r *Record) label(what string) []byte {
+	b := make([]byte, 0, len(what)+len(r.Key)+len(r.Token))
+	b = append(b, what...)
+	b = append(b, r.Key[:]...)
+	return append(b, r.Token[:]...)
+}
+
+func newToken() Token {
+	var t Token
+	rand.Read(t[:])
+	return t
+}

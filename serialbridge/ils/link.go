@@ -1,0 +1,449 @@
+package ils
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sip2gate/serialbridge/sip2"
+)
+
+// coldAfter is how long a link may be silent before a checkout needs a 99 in
+// front: firewalls and idle timeouts drop silent connections unseen.
+const coldAfter = 20 * time.Second
+
+// probeTime bounds that 99: a link that does not answer it is replaced.
+const probeTime = 3 * time.Second
+
+// Error says how far an exchange got. Sent means that a byte of the request
+// may have left: then nobody knows what the ILS makes of it.
+type Error struct {
+	Op   string
+	Sent bool
+	Err  error
+}
+
+// Error names what was attempted.
+func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Sent reports whether err leaves open what became of the request.
+func Sent(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Sent
+}
+
+// Causes of a failed exchange that callers tell apart.
+var (
+	ErrTimeout = errors.New("the ILS did not answer in time")
+	ErrText    = errors.New("the ILS sent a line of text instead of a message")
+	ErrDamaged = errors.New("the answer was damaged on the way")
+	ErrLate    = errors.New("the answer belongs to an earlier request")
+	ErrLogin   = errors.New("the ILS refused the login")
+	// ErrNotWanted ends an exchange whose Ready refused.
+	ErrNotWanted = errors.New("nobody waits for the answer any more")
+)
+
+// Hooks are how a link tells its station what it sees. All may be nil; they
+// are called from the goroutine that uses the link, or from the one that
+// connects, and must not call the link.
+type Hooks struct {
+	// Login returns the frames that log a new connection in: a 93 and a 99,
+	// either may be nil. They are replayed as they are but for AY.
+	Login func() (login, status []byte)
+	// Up and Down tell of changes of the link's state.
+	Up   func()
+	Down func(err error)
+	// Status is given each 98 that the gate itself asked for.
+	Status func(frame []byte)
+}
+
+// Link is one station's connection to the ILS. One request is outstanding at
+// a time; others wait for their turn. It is safe for concurrent use.
+type Link struct {
+	srv   *Server
+	delim byte
+	hooks Hooks
+	log   *slog.Logger
+	turn  chan struct{} // holds one token: who takes it has the link
+
+	// Detection: the station, or its remembered login, uses AY and AZ, so
+	// the gate's own requests do too.
+	detection atomic.Bool
+
+	mu         sync.Mutex
+	conn       *conn
+	connecting chan struct{} // closed when the attempt under way has ended
+	connErr    error         // how the last attempt ended
+	state      state
+	closed     bool
+
+	num   numbering // of conn; with the turn
+	judge judge     // of conn; with the turn
+	last  time.Time // when the ILS was last heard on conn; with the turn
+}
+
+type state uint8
+
+const (
+	stateUnused state = iota
+	stateUp
+	stateDown
+)
+
+// NewLink makes a link that connects when it is first used.
+func (s *Server) NewLink(delim byte, hooks Hooks, log *slog.Logger) *Link {
+	if log == nil {
+		log = s.log
+	}
+	l := &Link{srv: s, delim: delim, hooks: hooks, log: log, turn: make(chan struct{}, 1)}
+	l.turn <- struct{}{}
+	return l
+}
+
+// UseDetection makes the gate's own requests carry AY and AZ, or not.
+func (l *Link) UseDetection(on bool) { l.detection.Store(on) }
+
+// Up reports whether the link is connected and logged in.
+func (l *Link) Up() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn != nil && l.conn.alive()
+}
+
+// Failed reports whether the link's last attempt to connect failed.
+func (l *Link) Failed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == stateDown
+}
+
+// Swallowed tells the link that a frame of its station was answered without
+// it: from now on it numbers on its own, since some ILSs demand the last
+// number plus one (invenio-sip2).
+func (l *Link) Swallowed() { l.num.own.Store(true) }
+
+// Request is one frame for the ILS.
+type Request struct {
+	Frame []byte
+	// Ready is called when all is set and nothing has been written. If it
+	// returns an error nothing is written. It may be nil.
+	Ready func() error
+	// Probe asks for a 99 first if the link has been silent for long.
+	Probe bool
+	// Replay says what of the remembered login a new connection needs first.
+	Replay Replay
+}
+
+// Replay is how much of the remembered login is replayed on a new connection
+// before a request: all of it, but for what the request itself is.
+type Replay uint8
+
+const (
+	ReplayAll   Replay = iota
+	ReplayLogin        // the request is a 99
+	ReplayNone         // the request is a 93
+)
+
+// Answer is what came back.
+type Answer struct {
+	Frame []byte
+	Msg   sip2.Message
+	// Foreign: a 12 that names another item than the 11 did. It is passed
+	// on, and proves nothing.
+	Foreign bool
+	// NotDone: a 98 in place of the answer that surely belongs to this
+	// request: it was not carried out.
+	NotDone bool
+}
+
+// Do sends one request when its turn has come and returns the answer. ctx
+// bounds all that comes before the first byte is written; from then on the
+// answer is waited for as long as the server's timeout says, whatever happens
+// to ctx, since it is owed to the gate.
+func (l *Link) Do(ctx context.Context, req Request) (Answer, error) {
+	select {
+	case <-l.turn:
+	case <-ctx.Done():
+		return Answer{}, &Error{Op: "wait for the link", Err: context.Cause(ctx)}
+	}
+	defer func() { l.turn <- struct{}{} }()
+	return l.do(ctx, req)
+}
+
+func (l *Link) do(ctx context.Context, req Request) (Answer, error) {
+	c, err := l.ensure(ctx, req.Replay)
+	if err != nil {
+		return Answer{}, err
+	}
+	if req.Probe && time.Since(l.last) > coldAfter {
+		if c, err = l.probe(ctx, c); err != nil {
+			return Answer{}, err
+		}
+	}
+	if req.Ready != nil {
+		if err := req.Ready(); err != nil {
+			return Answer{}, &Error{Op: "send to the ILS", Err: err}
+		}
+	}
+	return l.exchange(c, req.Frame, l.srv.cfg.Timeout)
+}
+
+// probe makes sure that a silent connection still reaches the ILS; one that
+// does not is replaced by a new one, which needs no probe.
+func (l *Link) probe(ctx context.Context, c *conn) (*conn, error) {
+	status := l.ownStatus()
+	a, err := l.ask(c, status, min(probeTime, l.srv.cfg.Timeout))
+	if err != nil {
+		return l.ensure(ctx, ReplayAll)
+	}
+	l.tellStatus(a)
+	return c, nil
+}
+
+// maxAsks is how often a request of the gate's own is sent when the ILS says
+// that it did not get it whole.
+const maxAsks = 3
+
+// ask sends a request of the gate's own, again after a 96.
+func (l *Link) ask(c *conn, frame []byte, timeout time.Duration) (Answer, error) {
+	l.num.own.Store(true)
+	for i := 1; ; i++ {
+		a, err := l.exchange(c, frame, timeout)
+		if err != nil || a.Msg.Code != sip2.CodeRequestSCResend || i == maxAsks {
+			return a, err
+		}
+	}
+}
+
+func (l *Link) ownStatus() []byte {
+	var status []byte
+	if l.hooks.Login != nil {
+		_, status = l.hooks.Login()
+	}
+	if status == nil {
+		status = l.own([]byte("9900802.00"))
+	}
+	return status
+}
+
+func (l *Link) tellStatus(a Answer) {
+	if l.hooks.Status != nil && a.Msg.Code == sip2.CodeACSStatus {
+		l.hooks.Status(a.Frame)
+	}
+}
+
+// own gives a frame of the gate's own its trailer, if the station uses one.
+// The number is put right when it is sent.
+func (l *Link) own(body []byte) []byte {
+	if !l.detection.Load() {
+		return body
+	}
+	return sip2.AppendTrailer(body, true, '0')
+}
+
+// exchange writes one request on c and waits for its answer. On any failure
+// the connection is aborted: a link with an unanswered request is never used
+// again.
+func (l *Link) exchange(c *conn, frame []byte, timeout time.Duration) (Answer, error) {
+	deadline := time.Now().Add(timeout)
+	out := l.num.next(frame)
+	c.pending.Store(true)
+	l.judge.begin(out, l.delim)
+	fail := func(op string, err error) (Answer, error) {
+		c.abort()
+		<-c.dead
+		l.drop(c, err)
+		return Answer{}, &Error{Op: op, Sent: true, Err: err}
+	}
+	if err := c.write(out, l.srv.cfg.Terminator, deadline); err != nil {
+		return fail("send to the ILS", err)
+	}
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for {
+		var got []byte
+		select {
+		case got = <-c.frames:
+		case <-timer.C:
+			return fail("wait for the ILS's answer", ErrTimeout)
+		case <-c.dead:
+			select {
+			case got = <-c.frames: // it came before the end did
+			default:
+				return fail("wait for the ILS's answer", c.err)
+			}
+		}
+		a, verdict := l.judge.answer(got, l.srv, l.delim, l.log)
+		switch verdict {
+		case nil:
+			c.pending.Store(false)
+			l.last = time.Now()
+			l.srv.learn(&a.Msg)
+			l.setUp()
+			return a, nil
+		case errNotOurs:
+			continue
+		}
+		return fail("read the ILS's answer", verdict)
+	}
+}
+
+// drop forgets a connection that has failed.
+func (l *Link) drop(c *conn, err error) {
+	l.mu.Lock()
+	if l.conn == c {
+		l.conn = nil
+	}
+	l.mu.Unlock()
+	l.setDown(err)
+}
+
+// A link is up when the ILS has answered on it, not when it has merely
+// accepted the connection.
+func (l *Link) setUp() {
+	l.mu.Lock()
+	was := l.state
+	l.state = stateUp
+	l.mu.Unlock()
+	if was != stateUp && l.hooks.Up != nil {
+		l.hooks.Up()
+	}
+}
+
+func (l *Link) setDown(err error) {
+	l.mu.Lock()
+	was := l.state
+	l.state = stateDown
+	l.mu.Unlock()
+	if was != stateDown && l.hooks.Down != nil {
+		l.hooks.Down(err)
+	}
+}
+
+// ensure returns a connection that is logged in. An attempt to connect goes
+// on when ctx ends, for the next one who asks; there is one at a time. A login
+// that the ILS refuses does not stand in the way of the station's own next 93.
+func (l *Link) ensure(ctx context.Context, replay Replay) (*conn, error) {
+	for {
+		l.mu.Lock()
+		if l.closed {
+			l.mu.Unlock()
+			return nil, &Error{Op: "use the link", Err: errors.New("the link is closed")}
+		}
+		if c := l.conn; c != nil {
+			if c.alive() {
+				l.mu.Unlock()
+				return c, nil
+			}
+			l.conn = nil
+			c.close()
+		}
+		attempt := l.connecting
+		fresh := attempt == nil
+		if fresh {
+			attempt = make(chan struct{})
+			l.connecting = attempt
+			go l.connect(attempt, replay) // bounded by the server's timeout; Close waits for it
+		}
+		l.mu.Unlock()
+		select {
+		case <-attempt:
+		case <-ctx.Done():
+			return nil, &Error{Op: "connect to the ILS", Err: context.Cause(ctx)}
+		}
+		l.mu.Lock()
+		err := l.connErr
+		l.mu.Unlock()
+		if err != nil && (fresh || replay != ReplayNone || !errors.Is(err, ErrLogin)) {
+			return nil, &Error{Op: "connect to the ILS", Err: err}
+		}
+	}
+}
+
+// connect makes one attempt, logs in, and publishes the outcome.
+func (l *Link) connect(done chan struct{}, replay Replay) {
+	c, err := l.srv.open(context.Background())
+	if err == nil {
+		l.num.reset()
+		l.judge.reset()
+		l.last = time.Now()
+		if err = l.login(c, replay); err != nil {
+			c.abort()
+			<-c.dead
+		}
+	}
+	l.mu.Lock()
+	l.connErr, l.connecting = err, nil
+	switch {
+	case err == nil && l.closed:
+		c.close()
+	case err == nil:
+		l.conn = c
+	}
+	l.mu.Unlock()
+	if err != nil {
+		l.setDown(err)
+	}
+	close(done)
+}
+
+// login replays what the station logged in with. 94 and 98 stay here.
+func (l *Link) login(c *conn, replay Replay) error {
+	if l.hooks.Login == nil || replay == ReplayNone {
+		return nil
+	}
+	login, status := l.hooks.Login()
+	if login != nil {
+		a, err := l.ask(c, login, l.srv.cfg.Timeout)
+		if err != nil {
+			return fmt.Errorf("log in at the ILS: %w", err)
+		}
+		if string(a.Msg.Fixed("ok")) != "1" {
+			return ErrLogin
+		}
+	}
+	if status != nil && replay == ReplayAll {
+		a, err := l.ask(c, status, l.srv.cfg.Timeout)
+		if err != nil {
+			return fmt.Errorf("ask for the ILS's status: %w", err)
+		}
+		l.tellStatus(a)
+	}
+	return nil
+}
+
+// Close ends the link when what is outstanding has been answered, or ctx has
+// ended.
+func (l *Link) Close(ctx context.Context) {
+	select {
+	case <-l.turn:
+		defer func() { l.turn <- struct{}{} }()
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	l.closed = true
+	c, attempt := l.conn, l.connecting
+	l.conn = nil
+	l.mu.Unlock()
+	if c != nil {
+		if c.pending.Load() {
+			c.abort()
+		} else {
+			c.close()
+		}
+		<-c.dead
+	}
+	if attempt != nil {
+		select {
+		case <-attempt:
+		case <-ctx.Done():
+		}
+	}
+}
