@@ -80,10 +80,12 @@ func (l *loader) required() {
 	}
 }
 
-// station names a station in a report.
+// station names a station in a report: by its number where the name does not.
 func (l *loader) station(i int) string {
-	if l.valid(ofStation(i, "name")) {
-		return `station "` + l.c.Stations[i].Name + `"`
+	name := l.c.Stations[i].Name
+	named := func(s Station) bool { return s.Name == name }
+	if l.valid(ofStation(i, "name")) && slices.IndexFunc(l.c.Stations, named) == i {
+		return `station "` + name + `"`
 	}
 	return fmt.Sprintf("station %d", i+1)
 }
@@ -91,28 +93,36 @@ func (l *loader) station(i int) string {
 // distinct reports what two stations, or a station and something else, cannot
 // both have.
 func (l *loader) distinct() {
+	l.apart("name", func(a, b Station) bool { return a.Name == b.Name }, "has the same name as")
+	l.apart("listen", func(a, b Station) bool { return overlap(a.Listen, b.Listen) }, "listens on the same port as")
+	l.apart("dial", func(a, b Station) bool { return samePort(a.Dial, b.Dial) }, "dials the same port as")
+	l.apart("serial", func(a, b Station) bool { return port.SameDevice(a.Serial, b.Serial) }, "is on the same device as")
+	status := place{table: "status", key: "listen"}
 	for i, s := range l.c.Stations {
-		for j, earlier := range l.c.Stations[:i] {
-			l.clash(i, j, "name", s.Name == earlier.Name, fmt.Sprintf("the name %q is taken", s.Name))
-			l.clash(i, j, "listen", overlap(s.Listen, earlier.Listen), l.station(i)+" listens where "+l.station(j)+" does")
-			l.clash(i, j, "dial", samePort(s.Dial, earlier.Dial), l.station(i)+" dials the same port as "+l.station(j))
-			l.clash(i, j, "serial", port.SameDevice(s.Serial, earlier.Serial), l.station(i)+" is on the same device as "+l.station(j))
+		if at := ofStation(i, "listen"); l.valid(at) && l.valid(status) && overlap(s.Listen, l.c.Status.Listen) {
+			l.collide(at, status, l.station(i)+" listens on the same port as [status]", "give one of them another port")
+			break
 		}
-		listen := ofStation(i, "listen")
-		if status := (place{table: "status", key: "listen"}); l.valid(listen) && l.valid(status) && overlap(s.Listen, l.c.Status.Listen) {
-			l.collide(listen, status, l.station(i)+" listens where [status] does", "give one of them another port")
-		}
-		if address := ofILS("address"); l.valid(listen) && l.valid(address) && reaches(l.c.ILS.Address, s.Listen) {
-			l.collide(listen, address, "[ils] address is where "+l.station(i)+" listens: the gate would talk to itself", "address is that of the library system")
+	}
+	address := ofILS("address")
+	for i, s := range l.c.Stations {
+		if at := ofStation(i, "listen"); l.valid(at) && l.valid(address) && reaches(l.c.ILS.Address, s.Listen) {
+			l.collide(at, address, "[ils] address is where "+l.station(i)+" listens: the gate would talk to itself",
+				"address is that of the library system")
 		}
 	}
 }
 
-// clash reports key of station i if it is the same as that of station j.
-func (l *loader) clash(i, j int, key string, same bool, text string) {
-	a, b := ofStation(i, key), ofStation(j, key)
-	if l.valid(a) && l.valid(b) && same {
-		l.collide(a, b, text, "each station has its own "+key)
+// apart reports each station whose key is the same as an earlier one's.
+func (l *loader) apart(key string, same func(a, b Station) bool, verb string) {
+	for i, s := range l.c.Stations {
+		for j, earlier := range l.c.Stations[:i] {
+			a, b := ofStation(i, key), ofStation(j, key)
+			if l.valid(a) && l.valid(b) && same(s, earlier) {
+				l.collide(a, b, l.station(i)+" "+verb+" "+l.station(j), "each station has its own "+key)
+				break
+			}
+		}
 	}
 }
 

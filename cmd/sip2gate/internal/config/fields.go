@@ -22,7 +22,7 @@ const (
 
 func (k kind) String() string {
 	return [...]string{"text in quotes", "a whole number without quotes", "true or false without quotes",
-		`a duration in quotes, such as "90s"`, "a list of texts"}[k]
+		`a duration in quotes, such as "90s"`, "a list of texts in quotes"}[k]
 }
 
 // A field is one key of a table, bound to its place in the Config. set is

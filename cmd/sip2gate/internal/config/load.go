@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -301,6 +302,9 @@ func (l *loader) place(key string) place {
 // unknown reports a key that the present table does not have. Where it is
 // plain which one was meant, that one is not reported as missing later.
 func (l *loader) unknown(it item, known []string) {
+	if it.valueAt.line == 0 {
+		return // a word without = is no key, and has been reported
+	}
 	name := it.name()
 	text := fmt.Sprintf("unknown key %q", name)
 	if l.table != "" {
@@ -309,7 +313,17 @@ func (l *loader) unknown(it item, known []string) {
 	near := nearest(name, known)
 	home := homeOf(name)
 	hint := "keys stand below a table: " + tableNames()
+	if l.table == "" && home == "" {
+		if near = nearest(name, allKeys()); near != "" {
+			home = homeOf(near)
+		}
+	}
 	switch {
+	case l.table == "" && home != "":
+		hint = fmt.Sprintf("type %s below %s", cmp.Or(near, name), bracket(home, isArray(home)))
+		if !isArray(home) {
+			l.presume(place{table: home, key: cmp.Or(near, name)}, it)
+		}
 	case near != "" && (home == "" || squeeze(strings.ToLower(name)) == squeeze(near)):
 		hint = fmt.Sprintf("did you mean %q?", near)
 		l.presume(l.place(near), it)
@@ -330,6 +344,14 @@ func (l *loader) presume(p place, it item) {
 		it.path = nil // no name, so that the right one is not its repetition
 		l.seen[p], l.bad[p] = it, true
 	}
+}
+
+func allKeys() []string {
+	var all []string
+	for _, t := range tables {
+		all = append(all, t.keys...)
+	}
+	return all
 }
 
 // homeOf gives the first table that has a key.

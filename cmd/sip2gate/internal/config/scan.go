@@ -116,7 +116,7 @@ func (s *scanner) statement() (item, bool) {
 	switch s.peek() {
 	case '=':
 	case ':':
-		s.add(s.here(), `a key and its value are joined by =, not by :`, "type "+it.name()+" = ...")
+		s.add(s.here(), `a key and its value are joined by =, not by :`, "type "+it.name()+" = "+oneLine(strings.TrimSpace(string(s.lines[s.line][s.col+1:]))))
 	default:
 		if r := s.peek(); r >= 0x80 {
 			s.fault(s.here(), charFault(r))

@@ -85,6 +85,7 @@ func utf8Text(data []byte) []rune {
 var charNames = map[rune]struct{ name, meant string }{
 	0x0000: {"NUL", ""},
 	0x001A: {"Ctrl-Z", ""},
+	0x0020: {"SPACE", ""},
 	0x00A0: {"NO-BREAK SPACE", "an ordinary space"},
 	0x00AD: {"SOFT HYPHEN", ""},
 	0x00AB: {"LEFT-POINTING DOUBLE ANGLE QUOTATION MARK", `the straight quote "`},

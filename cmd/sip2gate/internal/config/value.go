@@ -85,7 +85,7 @@ func describe(v any) string {
 		return "true or false"
 	case []any:
 		if _, ok := stringList(v); !ok {
-			return "a list of other things"
+			return "a list with more than texts in it"
 		}
 		return "a list"
 	case []map[string]any, map[string]any:
@@ -115,7 +115,7 @@ func (k kind) instead(name, raw string) string {
 		return "type " + name + " = true or " + name + " = false"
 	case k == span && err == nil:
 		return "type " + name + ` = "` + raw + `s"`
-	case k == list && plain && strings.Contains(raw, `"`) || k == list && plain:
+	case k == list && plain:
 		return "type " + name + ` = ["` + raw + `"]`
 	case k == list:
 		return "type " + name + ` = ["one", "two"]`
