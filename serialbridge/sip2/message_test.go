@@ -203,3 +203,22 @@ func TestFieldName(t *testing.T) {
 		}
 	}
 }
+
+// Whoever stops a walk early gets exactly the segments up to there.
+func TestSegmentsStop(t *testing.T) {
+	for _, frame := range []string{"11YN20261130    101500AOM||AA1|AY1AZ0000", "77x", "text", "12"} {
+		m := sip2.Parse([]byte(frame), '|')
+		all := slices.Collect(m.Segments())
+		for stop := range all {
+			var got []sip2.Segment
+			for s := range m.Segments() {
+				if got = append(got, s); len(got) == stop+1 {
+					break
+				}
+			}
+			if len(got) != stop+1 || string(got[stop].Raw) != string(all[stop].Raw) {
+				t.Errorf("%q: stopped after %d segments with %d", frame, stop+1, len(got))
+			}
+		}
+	}
+}

@@ -212,3 +212,17 @@ func TestScannerBoundedMemory(t *testing.T) {
 		})
 	}
 }
+
+// A burst of frames is handed out whole; its buffer is given back afterwards,
+// which must not disturb the half frame that comes next.
+func TestScannerBurst(t *testing.T) {
+	frame := "12" + strings.Repeat("x", 1000)
+	var s sip2.Scanner
+	if got := scan(&s, []byte(strings.Repeat(frame+"\r", 2000))); len(got) != 2000 || got[1999] != frame {
+		t.Fatalf("%d frames of a burst of 2000", len(got))
+	}
+	wantFrames(t, scan(&s, []byte("\n94"), []byte("1\r")), []byte("941"))
+	if !s.CRLF() {
+		t.Error("CR LF not seen after the burst")
+	}
+}
