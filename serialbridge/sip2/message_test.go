@@ -222,3 +222,18 @@ func TestSegmentsStop(t *testing.T) {
 		}
 	}
 }
+
+func TestIsFrame(t *testing.T) {
+	for frame, want := range map[string]bool{
+		"11": true, "00": true, "77x": true, "XS00hello|AY9AZFAF7": true,
+		"": false, "1": false, "AZ0000": false, "login: ": false,
+		"XS00hello|":          false, // as likely a line of text
+		"XS00hello|AY9AZFAF8": false,
+		"ERROR 11":            false,
+		"1x":                  false,
+	} {
+		if m := sip2.Parse([]byte(frame), '|'); m.IsFrame() != want || (m.Code != sip2.Code{}) != want {
+			t.Errorf("%q: IsFrame %v, code %q, want %v", frame, m.IsFrame(), m.Code, want)
+		}
+	}
+}
