@@ -27,6 +27,14 @@ var handlers = map[string]func(*conn, request) []byte{
 
 func (c *conn) now() string { return c.ils.opts.Clock().Format(dateForm) }
 
+// language is that of the request, or 000, unknown.
+func language(r request) string {
+	if l := r.fixed("language"); l != "" {
+		return l
+	}
+	return "000"
+}
+
 // institution is AO as the request has it, or the ILS's own.
 func (c *conn) institution(r request) string {
 	if ao := r.field("AO"); ao != "" {
@@ -83,7 +91,7 @@ func (c *conn) patronStatus(r request) []byte { return c.patronAnswer("24", r) }
 // patronAnswer is a 24 or a 26. Koha has another order of fields.
 func (c *conn) patronAnswer(code string, r request) []byte {
 	status, name, valid, pinValid, why := c.standing(r)
-	m := c.message("%s%s000%s", code, status, c.now())
+	m := c.message("%s%s%s%s", code, status, language(r), c.now())
 	if c.ils.opts.Persona == Koha {
 		return m.with("AE", name).with("AA", r.field("AA")).with("BL", valid).unlessEmpty("CQ", pinValid).
 			unlessEmpty("AF", why).with("AO", c.institution(r)).b
@@ -104,7 +112,7 @@ func (c *conn) patronInformation(r request) []byte {
 			overdue++
 		}
 	}
-	m := c.message("64%s000%s0000%04d%04d000000000000", status, c.now(), overdue, len(loans)).
+	m := c.message("64%s%s%s0000%04d%04d000000000000", status, language(r), c.now(), overdue, len(loans)).
 		with("AO", c.institution(r)).with("AA", r.field("AA")).with("AE", name).
 		with("BL", valid).unlessEmpty("CQ", pinValid)
 	if summary := r.fixed("summary"); len(summary) > 2 && summary[2] == 'Y' {
@@ -203,6 +211,9 @@ func (c *conn) checkin(r request) []byte {
 	ok := it != nil && (lent || c.ils.habits.returnsAll)
 	if !ok {
 		why = "Item not checked out"
+	}
+	if c.ils.opts.Persona != Koha {
+		patron = ""
 	}
 	return c.message("10%s%sNN%s", digit(ok), yn(ok), c.now()).
 		with("AO", c.institution(r)).with("AB", item).with("AQ", c.ils.opts.Institution).with("AJ", title).

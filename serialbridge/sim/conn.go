@@ -61,17 +61,23 @@ func (c *conn) close() {
 	l.note(Entry{Event: EventClose, Conn: c.number})
 }
 
-// read is Read, but nothing leaves the kernel during a black hole.
+// read is Read, but nothing is taken during a black hole. A deadline that
+// throws a Read out may lose against bytes that arrive at that moment: those
+// are held until it is over, as the kernel would hold them.
 func (c *conn) read(buf []byte) (int, error) {
-	for {
-		if !c.passable() {
-			return 0, net.ErrClosed
-		}
+	for c.passable() {
 		n, err := c.tcp.Read(buf)
-		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
-			return n, err
+		switch {
+		case n > 0:
+			if !c.passable() {
+				return 0, net.ErrClosed
+			}
+			return n, nil
+		case err == nil || !errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, err
 		}
 	}
+	return 0, net.ErrClosed
 }
 
 // passable waits for the end of a black hole; false once the ILS is closed.

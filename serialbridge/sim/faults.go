@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,7 +84,7 @@ type Fault struct {
 func (f Fault) String() string {
 	parts := []string{string(f.Kind)}
 	if !f.Kind.ofLine() {
-		parts = append(parts, f.Code)
+		parts = append(parts, cmp.Or(f.Code, "any"))
 		if f.Times > 0 {
 			parts = append(parts, strconv.Itoa(f.Times))
 		}
