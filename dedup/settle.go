@@ -109,3 +109,11 @@ func (it *item) verify(ctx context.Context, rec Record, rd Reading) (Settled, Re
 	}
 	return Unchanged, rec, nil
 }
+
+// NegativeFrom is the gate time from which a read that shows no loan settles
+// this doubt.
+func (g *Gate) NegativeFrom(r Record) time.Duration {
+	it := g.item(r.Object)
+	defer it.leave()
+	return it.negativeFrom(&r)
+}
