@@ -210,29 +210,29 @@ func (l *loader) texts() {
 			continue
 		}
 		said := map[string]bool{} // one fault for all stations that are alike
-		for i, s := range l.c.Stations {
-			at := l.where(ofStation(i, "delimiter")) // for a default message the fault is there
-			encoded, err := Encode(s.Charset, t.value)
-			text, hint, part := "", "", ""
-			if ce, ok := errors.AsType[*CharsetError](err); ok {
-				text = fmt.Sprintf("%s: charset %s of %s does not have %s", t.key, s.Charset, l.station(i), charName(ce.Char))
-				hint = "use other letters, or set the charset that the kiosk has: " + strings.Join(Charsets(), ", ")
-				part = string(ce.Char)
-			} else if strings.IndexByte(t.value, s.Delimiter) >= 0 {
-				text = fmt.Sprintf("%s: the text holds %q, the delimiter of %s", t.key, s.Delimiter, l.station(i))
-				part = string(rune(s.Delimiter))
-			} else if len(encoded) > maxField {
-				text = fmt.Sprintf("%s: the text is %d bytes long in %s, more than the %d of a SIP2 field", t.key, len(encoded), s.Charset, maxField)
+		fault := func(station int, alike, part, text, hint string) {
+			if said[alike] {
+				return
 			}
-			frame := s.Charset + string(s.Delimiter)
-			if text == "" || said[frame] {
-				continue
-			}
-			said[frame] = true
+			said[alike] = true
+			at := l.where(ofStation(station, "delimiter")) // a default message has no place, and can have no other fault
 			if it, ok := l.seen[t.place]; ok {
 				at = it.find(part)
 			}
-			l.add(at, text, hint)
+			l.add(at, t.key+": "+text, hint)
+		}
+		for i, s := range l.c.Stations {
+			if encoded, err := Encode(s.Charset, t.value); err != nil {
+				if ce, ok := errors.AsType[*CharsetError](err); ok {
+					fault(i, s.Charset, string(ce.Char), fmt.Sprintf("charset %s of %s does not have %s", s.Charset, l.station(i), charName(ce.Char)),
+						"use other letters, or set the charset that the kiosk has: "+strings.Join(Charsets(), ", "))
+				}
+			} else if len(encoded) > maxField {
+				fault(i, s.Charset, "", fmt.Sprintf("the text is %d bytes long in %s, more than the %d of a SIP2 field", len(encoded), s.Charset, maxField), "")
+			}
+			if d := string(rune(s.Delimiter)); strings.Contains(t.value, d) {
+				fault(i, d, d, fmt.Sprintf("the text holds %q, the delimiter of %s", d, l.station(i)), "")
+			}
 		}
 	}
 }
@@ -244,6 +244,9 @@ func (l *loader) idle() {
 		"listen": {"allow", "max_connections"},
 	}
 	for i := range l.stations {
+		if !l.isSet(ofStation(i, "serial")) && !l.isSet(ofStation(i, "listen")) && !l.isSet(ofStation(i, "dial")) {
+			continue // it is not known yet what the station will be
+		}
 		for way, keys := range onlyFor {
 			for _, key := range keys {
 				if p := ofStation(i, key); l.isSet(p) && !l.isSet(ofStation(i, way)) {
@@ -278,7 +281,7 @@ func (l *loader) times() {
 		}
 		if g.Window <= s.Horizon() {
 			l.warn(l.first(ofGate("window"), ofStation(i, "timeout"), ofStation(i, "retries")),
-				fmt.Sprintf("window %s is not longer than %s, in which %s may still repeat a checkout: (%d retries + 1) × timeout %s",
+				fmt.Sprintf("window %s is not longer than %s, in which %s may still repeat a checkout: (%d retries + 1) x timeout %s",
 					Span(g.Window), Span(s.Horizon()), l.station(i), s.Retries, Span(s.Timeout)),
 				"a repeat after the window is a new loan: make the window longer, or timeout and retries as they are on the kiosk")
 		}

@@ -7,17 +7,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // A kind is what a value is in the technician's words.
 type kind int
 
 const (
-	text kind = iota
-	number
-	flag
-	span
-	list
+	aText kind = iota
+	aNumber
+	aFlag
+	aSpan
+	aList
 )
 
 func (k kind) String() string {
@@ -26,8 +27,8 @@ func (k kind) String() string {
 }
 
 // A field is one key of a table, bound to its place in the Config. set is
-// given a string, an int64, a bool or a []string, according to the kind (text
-// and span: string).
+// given a string, an int64, a bool or a []string, according to the kind (aText
+// and aSpan: string).
 type field struct {
 	name string
 	kind kind
@@ -67,75 +68,75 @@ func tableNames() string {
 
 func gateFields(g *Gate) []field {
 	return []field{
-		{"mode", text, mode(&g.Mode)},
-		{"window", span, between(&g.Window, time.Second, 24*time.Hour)},
-		{"sequence", text, oneOf(&g.Sequence, "ignore", "match")},
-		{"checksum", text, oneOf(&g.Checksum, "auto", "strict", "off")},
-		{"state_dir", text, plain(&g.StateDir)},
-		{"secret_file", text, plain(&g.SecretFile)},
-		{"store", text, store(&g.Store)},
-		{"doubt_retention", span, between(&g.DoubtRetention, time.Hour, 365*24*time.Hour)},
+		{"mode", aText, mode(&g.Mode)},
+		{"window", aSpan, between(&g.Window, time.Second, 24*time.Hour)},
+		{"sequence", aText, oneOf(&g.Sequence, "ignore", "match")},
+		{"checksum", aText, oneOf(&g.Checksum, "auto", "strict", "off")},
+		{"state_dir", aText, plain(&g.StateDir)},
+		{"secret_file", aText, plain(&g.SecretFile)},
+		{"store", aText, store(&g.Store)},
+		{"doubt_retention", aSpan, between(&g.DoubtRetention, time.Hour, 365*24*time.Hour)},
 	}
 }
 
 func ilsFields(i *ILS) []field {
 	return []field{
-		{"address", text, hostPort(&i.Address)},
-		{"timeout", span, between(&i.Timeout, time.Second, 120*time.Second)},
-		{"settle", span, between(&i.Settle, time.Second, time.Hour)},
-		{"wan_down", text, oneOf(&i.WANDown, "answer", "silent", "close")},
-		{"resolve", list, subset(&i.Resolve, "63", "17")},
-		{"tls", flag, boolean(&i.TLS)},
-		{"ca_file", text, plain(&i.CAFile)},
-		{"server_name", text, plain(&i.ServerName)},
-		{"login_user", text, plain(&i.LoginUser)},
-		{"login_password_file", text, plain(&i.LoginPasswordFile)},
-		{"location", text, plain(&i.Location)},
-		{"terminator", text, terminator(&i.Terminator)},
+		{"address", aText, hostPort(&i.Address)},
+		{"timeout", aSpan, between(&i.Timeout, time.Second, 120*time.Second)},
+		{"settle", aSpan, between(&i.Settle, time.Second, time.Hour)},
+		{"wan_down", aText, oneOf(&i.WANDown, "answer", "silent", "close")},
+		{"resolve", aList, subset(&i.Resolve, "63", "17")},
+		{"tls", aFlag, boolean(&i.TLS)},
+		{"ca_file", aText, plain(&i.CAFile)},
+		{"server_name", aText, plain(&i.ServerName)},
+		{"login_user", aText, plain(&i.LoginUser)},
+		{"login_password_file", aText, plain(&i.LoginPasswordFile)},
+		{"location", aText, plain(&i.Location)},
+		{"terminator", aText, terminator(&i.Terminator)},
 	}
 }
 
 func stationFields(s *Station) []field {
 	return []field{
-		{"name", text, stationName(&s.Name)},
-		{"serial", text, device(&s.Serial)},
-		{"baud", number, from(&s.Baud, 50, 4_000_000)},
-		{"data_bits", number, from(&s.DataBits, 7, 8)},
-		{"parity", text, oneOf(&s.Parity, "none", "even", "odd")},
-		{"stop_bits", number, from(&s.StopBits, 1, 2)},
-		{"flow", text, oneOf(&s.Flow, "none", "rtscts", "xonxoff")},
-		{"listen", text, listenAt(&s.Listen)},
-		{"allow", list, prefixes(&s.Allow)},
-		{"max_connections", number, from(&s.MaxConnections, 1, 1024)},
-		{"dial", text, hostPort(&s.Dial)},
-		{"timeout", span, between(&s.Timeout, 5*time.Second, 120*time.Second)},
-		{"retries", number, from(&s.Retries, 0, 20)},
-		{"delimiter", text, delimiter(&s.Delimiter)},
-		{"charset", text, oneOf(&s.Charset, Charsets()...)},
-		{"terminator", text, terminator(&s.Terminator)},
+		{"name", aText, stationName(&s.Name)},
+		{"serial", aText, device(&s.Serial)},
+		{"baud", aNumber, from(&s.Baud, 50, 4_000_000)},
+		{"data_bits", aNumber, from(&s.DataBits, 7, 8)},
+		{"parity", aText, oneOf(&s.Parity, "none", "even", "odd")},
+		{"stop_bits", aNumber, from(&s.StopBits, 1, 2)},
+		{"flow", aText, oneOf(&s.Flow, "none", "rtscts", "xonxoff")},
+		{"listen", aText, listenAt(&s.Listen)},
+		{"allow", aList, prefixes(&s.Allow)},
+		{"max_connections", aNumber, from(&s.MaxConnections, 1, 1024)},
+		{"dial", aText, hostPort(&s.Dial)},
+		{"timeout", aSpan, between(&s.Timeout, 5*time.Second, 120*time.Second)},
+		{"retries", aNumber, from(&s.Retries, 0, 20)},
+		{"delimiter", aText, delimiter(&s.Delimiter)},
+		{"charset", aText, oneOf(&s.Charset, Charsets()...)},
+		{"terminator", aText, terminator(&s.Terminator)},
 	}
 }
 
 func messageFields(m *Messages) []field {
 	return []field{
-		{"down", text, screenLine(&m.Down)},
-		{"doubt", text, screenLine(&m.Doubt)},
-		{"conflict", text, screenLine(&m.Conflict)},
-		{"lent", text, screenLine(&m.Lent)},
+		{"down", aText, screenLine(&m.Down)},
+		{"doubt", aText, screenLine(&m.Doubt)},
+		{"conflict", aText, screenLine(&m.Conflict)},
+		{"lent", aText, screenLine(&m.Lent)},
 	}
 }
 
 func statusFields(s *Status) []field {
 	return []field{
-		{"listen", text, listenAt(&s.Listen)},
-		{"allow", list, prefixes(&s.Allow)},
+		{"listen", aText, listenAt(&s.Listen)},
+		{"allow", aList, prefixes(&s.Allow)},
 	}
 }
 
 func logFields(l *Log) []field {
 	return []field{
-		{"level", text, oneOf(&l.Level, "debug", "info", "warn", "error")},
-		{"format", text, oneOf(&l.Format, "json", "text")},
+		{"level", aText, oneOf(&l.Level, "debug", "info", "warn", "error")},
+		{"format", aText, oneOf(&l.Format, "json", "text")},
 	}
 }
 
@@ -254,6 +255,9 @@ func plain(to *string) func(any) *fault {
 		}
 		if i := strings.IndexFunc(s, hidden); i >= 0 {
 			r := []rune(s[i:])[0]
+			if unicode.IsControl(r) { // as a character it would have been refused, so it was written by a backslash
+				return faultf(howBackslash, "%s cannot stand here", charName(r))
+			}
 			return charFault(r).in(string(r))
 		}
 		*to = s

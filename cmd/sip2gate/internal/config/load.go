@@ -198,7 +198,7 @@ func (l *loader) inline(it item) {
 	if it.broken {
 		return
 	}
-	v, f := it.decode(name, list)
+	v, f := it.decode(name, aList)
 	if f != nil {
 		l.fault(it, f)
 		return

@@ -3,7 +3,8 @@ package config
 import "strings"
 
 // nearest gives the known word that was probably meant: the same but for case
-// and hyphens, or a few slips of the finger away. It is empty if none is near.
+// and hyphens, or a few slips of the finger away, or cut short. It is empty if
+// none is near.
 func nearest(word string, known []string) string {
 	plain := strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(word))
 	best, least := "", max(1, min(len(plain), 12)/3)+1
@@ -15,7 +16,15 @@ func nearest(word string, known []string) string {
 			best, least = k, d
 		}
 	}
-	return best
+	if best != "" || plain == "" {
+		return best
+	}
+	for _, k := range known { // E for even, warning for warn
+		if strings.HasPrefix(k, plain) || strings.HasPrefix(plain, k) {
+			return k
+		}
+	}
+	return ""
 }
 
 func squeeze(s string) string { return strings.NewReplacer("-", "", "_", "").Replace(s) }

@@ -61,8 +61,7 @@ func scan(lines [][]rune, r *report) []item {
 
 func (s *scanner) here() pos { return pos{s.line + 1, s.col + 1} }
 
-// peek gives the current character, 0 at the end of the line. (A NUL in the
-// file is a fault wherever it stands, and ends the line as well.)
+// peek gives the current character, 0 at the end of the line.
 func (s *scanner) peek() rune { return s.ahead(0) }
 
 func (s *scanner) ahead(n int) rune {
@@ -73,18 +72,15 @@ func (s *scanner) ahead(n int) rune {
 }
 
 func (s *scanner) blanks() {
-	for {
+	for ; s.col < len(s.lines[s.line]); s.col++ {
 		r := s.peek()
-		if r != ' ' && r != '\t' {
-			if r < 0x80 || !hidden(r) {
-				return
-			}
-			if _, bad := asBadByte(r); bad {
-				return
-			}
-			s.fault(s.here(), charFault(r)) // looks like a space, so take it for one
+		if r == ' ' || r == '\t' {
+			continue
 		}
-		s.col++
+		if _, bad := asBadByte(r); bad || !hidden(r) {
+			return
+		}
+		s.fault(s.here(), charFault(r)) // it looks like a space or like nothing, so take it for that
 	}
 }
 
@@ -105,7 +101,7 @@ func (s *scanner) statement() (item, bool) {
 	}
 	it := item{at: s.here()}
 	if it.path = s.keyPath(); it.path == nil {
-		if r := s.peek(); r >= 0x80 || r < ' ' {
+		if r := s.peek(); r >= 0x80 {
 			s.fault(s.here(), charFault(r))
 		} else {
 			s.add(s.here(), "this line cannot be read", howLinesLook)

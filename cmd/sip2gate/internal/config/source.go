@@ -84,6 +84,9 @@ func utf8Text(data []byte) []rune {
 // meant.
 var charNames = map[rune]struct{ name, meant string }{
 	0x0000: {"NUL", ""},
+	0x0009: {"TAB", ""},
+	0x000A: {"LINE FEED", ""},
+	0x000D: {"CARRIAGE RETURN", ""},
 	0x001A: {"Ctrl-Z", ""},
 	0x0020: {"SPACE", ""},
 	0x00A0: {"NO-BREAK SPACE", "an ordinary space"},

@@ -9,6 +9,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
+const howBackslash = `in "..." a backslash is written \\; in '...' it stands for itself`
+
 // decode reads the value as typed. The kind that the key has is used only to
 // say what to type instead.
 func (it item) decode(name string, k kind) (any, *fault) {
@@ -26,8 +28,11 @@ func (it item) decode(name string, k kind) (any, *fault) {
 		message = pe.Message
 	}
 	hint := k.instead(name, "")
-	if strings.Contains(raw, `\`) {
-		hint = `in "..." a backslash is written \\; in '...' it stands for itself`
+	switch {
+	case strings.HasPrefix(message, "expected a top-level item to end"):
+		message, hint = "there is more than one value", ""
+	case strings.Contains(raw, `\`):
+		hint = howBackslash
 	}
 	return nil, faultf(hint, "the value of %s cannot be read: %s", name, oneLine(message))
 }
@@ -36,23 +41,26 @@ func (it item) decode(name string, k kind) (any, *fault) {
 func (f field) convert(v any, it item) (any, *fault) {
 	switch v := v.(type) {
 	case string:
-		if f.kind == text || f.kind == span {
+		if f.kind == aText || f.kind == aSpan {
 			return v, nil
 		}
 	case int64:
-		if f.kind == number {
+		if f.kind == aNumber {
 			return v, nil
 		}
 	case bool:
-		if f.kind == flag {
+		if f.kind == aFlag {
 			return v, nil
 		}
 	case []any:
-		if all, ok := stringList(v); ok && f.kind == list {
+		if all, ok := stringList(v); ok && f.kind == aList {
 			return all, nil
 		}
 	}
 	raw := fmt.Sprint(v)
+	if describe(v) == "a date" {
+		raw = string(it.value)
+	}
 	if v, ok := v.([]any); ok {
 		var all []string
 		for _, e := range v {
@@ -101,11 +109,11 @@ func (k kind) instead(name, raw string) string {
 	plain := raw != "" && len(raw) <= 60 && !strings.ContainsAny(raw, `\[]{}`)
 	_, err := strconv.Atoi(raw)
 	switch {
-	case k == number && err == nil:
+	case k == aNumber && err == nil:
 		return "type " + name + " = " + raw
-	case k == number:
-		return "type " + name + " = and a number"
-	case k == flag:
+	case k == aNumber:
+		return "type the digits alone after " + name + " ="
+	case k == aFlag:
 		switch strings.ToLower(raw) {
 		case "true", "yes", "on", "1":
 			return "type " + name + " = true"
@@ -113,11 +121,11 @@ func (k kind) instead(name, raw string) string {
 			return "type " + name + " = false"
 		}
 		return "type " + name + " = true or " + name + " = false"
-	case k == span && err == nil:
+	case k == aSpan && err == nil:
 		return "type " + name + ` = "` + raw + `s"`
-	case k == list && plain:
+	case k == aList && plain:
 		return "type " + name + ` = ["` + raw + `"]`
-	case k == list:
+	case k == aList:
 		return "type " + name + ` = ["one", "two"]`
 	case plain && !strings.Contains(raw, `"`):
 		return "type " + name + ` = "` + raw + `"`
