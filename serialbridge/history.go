@@ -100,8 +100,8 @@ type patience struct {
 // minPatience: below this no answer could be in time.
 const minPatience = 5 * time.Second
 
-// saw takes in the gap before a machine's own repeat. Three in a row that are
-// shorter than the configured timeout show the kiosk's real one.
+// saw takes in the gap before a machine's own repeat of what has not been
+// answered yet. Three in a row that are shorter than the configured timeout show the kiosk's real one.
 func (p *patience) saw(gap time.Duration, log *slog.Logger) {
 	if gap >= p.shown {
 		p.early = 0

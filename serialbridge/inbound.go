@@ -112,11 +112,7 @@ func (s *session) classifyCheckout(w *wait, at time.Duration) kind {
 		date:     string(m.Fixed("transaction_date")),
 		at:       at,
 	}
-	own, gap := s.st.observe(s.peer.hist, s.addr, w.trace, s.st.horizon())
-	if own {
-		w.req.Own = true
-		s.peer.patient.saw(gap, s.st.log)
-	}
+	w.req.Own, w.gap = s.st.observe(s.peer.hist, s.addr, w.trace, s.st.horizon())
 	return checkout
 }
 
@@ -221,6 +217,9 @@ func (s *session) join(twin, w *wait) {
 	twin.extend(w.deadline)
 	s.peer.link.Swallowed()
 	if w.kind == checkout {
+		if w.batch != twin.batch { // two of one read are no timer's doing
+			s.peer.patient.saw(w.gap, s.st.log)
+		}
 		s.st.log.Info("checkout_joined", s.fields(w)...)
 	}
 }

@@ -58,6 +58,7 @@ type wait struct {
 	batch uint64
 	req   *dedup.Request // of a checkout
 	trace checkoutTrace
+	gap   time.Duration // of a machine's own repeat: since its last transmission
 
 	ctx    context.Context // ends with the wait
 	cancel context.CancelCauseFunc

@@ -31,9 +31,11 @@ type command struct {
 // commands lists every command, in the order in which help shows them.
 func commands() []command {
 	return []command{
+		{"run", "FILE", "run the gate", runRun},
 		{"check", "FILE", "report every problem of a settings file", runCheck},
 		{"decode", "[FRAME...]", "say in words what SIP2 frames mean", runDecode},
 		{"ports", "", "list the serial ports by their stable names", runPorts},
+		{"ils-sim", "", "simulate a library system", runILSSim},
 		{"version", "", "print the version", runVersion},
 	}
 }
@@ -60,6 +62,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 	}
 	switch name {
+	case "store-check": // the child in which a doubtful store is examined
+		t.command.name = name
+		return runStoreCheck(ctx, t, args)
 	case "help", "-h", "-help", "--help":
 		return runHelp(ctx, t, args)
 	}

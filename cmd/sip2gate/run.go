@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"sip2gate/cmd/sip2gate/internal/config"
+	"sip2gate/dedup"
+	"sip2gate/dedup/bolt"
+	"sip2gate/dedup/clock"
+	"sip2gate/dedup/secret"
+	"sip2gate/serialbridge"
+)
+
+// runRun runs the gate until it is told to stop.
+func runRun(ctx context.Context, t *terminal, args []string) int {
+	files, code, ok := t.parse(t.flags(), args, 1, 1)
+	if !ok {
+		return code
+	}
+	c, problems := config.ReadFile(files[0])
+	for _, p := range problems {
+		fmt.Fprintln(t.err, p)
+	}
+	if c == nil {
+		return exitUnwell
+	}
+	log := logger(t.err, c.Log)
+	g, err := openGate(ctx, c, log)
+	switch {
+	case errors.Is(err, bolt.ErrInUse):
+		t.complain(err.Error(), "another sip2gate is running with this state_dir: stop it first, or give this one its own")
+		return exitUnwell
+	case err != nil:
+		t.complain(err.Error(), "")
+		return exitUnwell
+	}
+	bridge, err := newBridge(c, g, log)
+	if err != nil {
+		t.complain(err.Error(), "")
+		g.close(log)
+		return exitUnwell
+	}
+	log.Info("gate_started", "version", thisBuild().String(), "settings", c.Summary())
+	err = bridge.Run(ctx)
+	g.close(log)
+	log.Info("gate_stopped")
+	if err != nil {
+		t.complain(err.Error(), "")
+		return exitUnwell
+	}
+	return exitOK
+}
+
+// logger writes one event a line: its name is the message.
+func logger(w io.Writer, c config.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // config has checked it
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.Format == "text" {
+		return slog.New(slog.NewTextHandler(w, opts))
+	}
+	return slog.New(slog.NewJSONHandler(w, opts))
+}
+
+// openedGate is a gate with what must be closed after it.
+type openedGate struct {
+	*dedup.Gate
+	target dedup.Digest
+}
+
+func (g *openedGate) close(log *slog.Logger) {
+	if err := g.Store().Close(); err != nil {
+		log.Error("store_not_closed", "error", err.Error())
+	}
+}
+
+// openGate opens secret, store and gate. Whatever is wrong with them, but for
+// a second gate on the same store, the branch keeps lending: with a new store,
+// or in memory, and loudly.
+func openGate(ctx context.Context, c *config.Config, log *slog.Logger) (*openedGate, error) {
+	if err := os.MkdirAll(c.Gate.StateDir, 0o700); err != nil {
+		log.Error("store_degraded", "error", err.Error(), "hint", "the state folder cannot be made")
+	}
+	path := filepath.Join(c.Gate.StateDir, "gate.db")
+	key, err := loadSecret(c.Gate.SecretFile, path, log)
+	if err != nil {
+		return nil, err
+	}
+	store, now, err := openStore(ctx, c, path, key, log)
+	if err != nil {
+		return nil, err
+	}
+	target := dedup.NewKeyer(key, false).Digest("ils:", []byte(c.ILS.Address))
+	g, err := dedup.New(ctx, dedup.Options{
+		Store: store, Clock: now, Secret: key, Match: c.Gate.Sequence == "match",
+		Window: c.Gate.Window, DoubtRetention: c.Gate.DoubtRetention,
+		Settle: c.ILS.Settle, ILSTimeout: c.ILS.Timeout,
+		Target: target, Wall: wallSeconds,
+	})
+	if err != nil {
+		_ = store.Close() // the first error says more
+		return nil, fmt.Errorf("open the gate: %w", err)
+	}
+	return &openedGate{g, target}, nil
+}
+
+// loadSecret makes the secret on the first start. A secret that is lost beside
+// a store makes the store unreadable: a new one is made, the store's opening
+// finds out, and sets the store aside.
+func loadSecret(path, store string, log *slog.Logger) ([]byte, error) {
+	key, _, err := secret.Load(path, bolt.Exists(store))
+	if err == nil {
+		return key, nil
+	}
+	log.Error("secret_lost", "error", err.Error(), "file", path,
+		"hint", "what the store holds cannot be read any more; it will be set aside")
+	if _, statErr := os.Lstat(path); statErr == nil {
+		aside := fmt.Sprintf("%s.%s.unreadable", path, time.Now().UTC().Format("20060102T150405.000000000"))
+		if err := os.Rename(path, aside); err != nil {
+			log.Error("secret_not_set_aside", "error", err.Error())
+		}
+	}
+	key, _, err = secret.Load(path, false)
+	if err == nil {
+		return key, nil
+	}
+	// Nothing can be kept here at all: a secret for this run only.
+	log.Error("store_degraded", "error", err.Error(), "hint", "the state folder cannot be written")
+	return dedupRandom(), nil
+}
+
+// openStore opens the durable store, or one in memory in its place.
+func openStore(ctx context.Context, c *config.Config, path string, key []byte, log *slog.Logger) (dedup.Store, clock.Clock, error) {
+	opt := bolt.Options{
+		Path: path, Secret: key, Source: clock.System(), Logger: log, RunDir: "/run",
+		Slice: max(c.Gate.Window/8, time.Second),
+		Check: checkInChild,
+		OnHealth: func(h dedup.Health) {
+			if h.Durable {
+				log.Info("store_durable")
+				return
+			}
+			log.Error("store_degraded", "why", h.Why, "hint", "checkouts are remembered in memory only until the disk can be written")
+		},
+	}
+	store, report, err := bolt.Open(ctx, opt)
+	switch {
+	case errors.Is(err, bolt.ErrInUse), ctx.Err() != nil:
+		return nil, nil, err
+	case err != nil:
+		log.Error("store_degraded", "error", err.Error(), "hint", "checkouts are remembered in memory only")
+		fallback, now := bolt.Fallback(opt, err)
+		return fallback, now, nil
+	}
+	if report.SetAside != "" {
+		log.Error("store_set_aside", "file", report.SetAside, "why", report.Amnesia, "carried_over", report.Records)
+	} else if report.Amnesia != "" {
+		log.Error("store_forgot", "why", report.Amnesia)
+	}
+	log.Info("store_opened", "records", report.Records, "damaged", report.Damaged,
+		"created", report.Created, "unclean", report.Unclean)
+	return store, store.Clock(), nil
+}
+
+// checkInChild examines a store whose last opening did not end, in a process
+// of its own: on damaged pages the reading process dies.
+func checkInChild(ctx context.Context, path string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return nil // cannot be carried out
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, self, "store-check", path).CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit), ctx.Err() != nil:
+		return fmt.Errorf("the check of the store failed: %w: %s", err, firstLine(out))
+	}
+	return nil
+}
+
+// runStoreCheck is the child of checkInChild.
+func runStoreCheck(_ context.Context, t *terminal, args []string) int {
+	files, code, ok := t.parse(t.flags(), args, 1, 1)
+	if !ok {
+		return code
+	}
+	if err := bolt.CheckFile(files[0]); err != nil {
+		t.complain(err.Error(), "")
+		return exitUnwell
+	}
+	return exitOK
+}
+
+func firstLine(b []byte) string {
+	for i, c := range b {
+		if c == '\n' {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+var _ serialbridge.Gate = (*dedup.Gate)(nil)
