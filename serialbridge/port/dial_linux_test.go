@@ -301,7 +301,7 @@ func TestRefusedStorm(t *testing.T) {
 		bound(t, served)
 		var all []net.Conn
 		for c := range strangers {
-			defer c.Close()
+			t.Cleanup(func() { c.Close() })
 			bound(t, c)
 			all = append(all, c)
 		}

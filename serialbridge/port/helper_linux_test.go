@@ -48,7 +48,7 @@ func secondProcess(path string, plain bool) int {
 		c, err = port.OpenSerial(port.Serial{Path: path})
 	}
 	switch {
-	case errors.Is(err, port.ErrBusy), errors.Is(err, unix.EBUSY):
+	case errors.Is(err, port.ErrBusy), plain && errors.Is(err, unix.EBUSY):
 		fmt.Println("busy")
 	case err != nil:
 		fmt.Println("failed:", err)

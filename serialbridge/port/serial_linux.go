@@ -24,7 +24,7 @@ func openSerial(s Serial) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &line{file: file, wire: s.WireTime}
+	l := &line{file: file, wire: s.WireTime, queued: func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCOUTQ) }}
 	if err := l.control(func(fd int) error { return setUp(fd, s) }); err != nil {
 		file.Close()
 		return nil, err
@@ -112,6 +112,7 @@ func discardInput(fd int) error {
 type line struct {
 	file   *os.File
 	wire   func(n int) time.Duration
+	queued func(fd int) (n int, err error) // bytes the kernel has yet to send
 	closed atomic.Bool
 }
 
@@ -142,7 +143,7 @@ func (l *line) Close() error {
 	}
 	_ = l.file.SetDeadline(time.Unix(1, 0)) // cannot fail on an open, pollable file
 	_ = l.control(func(fd int) error {
-		if !drain(func() (int, error) { return unix.IoctlGetInt(fd, unix.TIOCOUTQ) }, l.wire) {
+		if !drain(func() (int, error) { return l.queued(fd) }, l.wire) {
 			_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCOFLUSH)
 		}
 		// Where another handle keeps the device open the flag would outlive us.
