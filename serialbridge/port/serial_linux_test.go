@@ -28,6 +28,7 @@ func TestLineSettings(t *testing.T) {
 		{port.Serial{}, 9600, 0, 0},
 		{port.Serial{Baud: 19200, Flow: "xonxoff"}, 19200, unix.IXON | unix.IXOFF, 0},
 		{port.Serial{Baud: 12345, Flow: "rtscts"}, 12345, 0, unix.CRTSCTS},
+		{port.Serial{Baud: 4800, DataBits: 7, Parity: "even"}, 4800, 0, 0}, // no line: not held to it
 		{port.Serial{Baud: 115200, StopBits: 2}, 115200, 0, unix.CSTOPB},
 	} {
 		p := newPair(t)
