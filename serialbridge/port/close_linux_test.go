@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sip2gate/serialbridge/pty"
 )
 
@@ -91,5 +93,45 @@ func TestCloseDropsWhatCannotLeave(t *testing.T) {
 				t.Errorf("the far end got %d bytes of %d", len(got), len(answer))
 			}
 		})
+	}
+}
+
+// The fence stands on a real device while it is open, and goes with it; a
+// pseudo-terminal, which stands in for the device here, gets none.
+func TestFence(t *testing.T) {
+	p, l := lineWithQueue(t, func(int) (int, error) { return 0, nil })
+	keeper, err := os.OpenFile(p.Path, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeper.Close()
+	fenced := func() (yes bool) {
+		onFD(t, keeper, func(fd int) error {
+			n, err := unix.IoctlGetInt(fd, unix.TIOCGEXCL)
+			yes = n != 0
+			return err
+		})
+		return yes
+	}
+	if fenced() {
+		t.Error("an open pseudo-terminal is fenced off")
+	}
+	const ttyUSB, pts = 188, 136 // Linux, devices.txt
+	for _, c := range []struct {
+		major uint32
+		want  bool
+	}{{pts, false}, {ttyUSB, true}} {
+		if err := l.control(func(fd int) error { fence(fd, c.major); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if fenced() != c.want {
+			t.Errorf("device of major %d fenced: %v", c.major, fenced())
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if fenced() {
+		t.Error("the fence outlives Close")
 	}
 }

@@ -23,8 +23,8 @@ import (
 const patience = 20 * time.Second
 
 // The test binary runs as the second process of the locking tests when these
-// are set: the device to open, and whether through this package or as any
-// other program would.
+// are set: the device to open, and whether through this package or as another
+// serial program would, with TIOCEXCL and no lock.
 const (
 	envDevice = "PORT_TEST_DEVICE"
 	envPlain  = "PORT_TEST_PLAIN"
@@ -43,12 +43,16 @@ func secondProcess(path string, plain bool) int {
 	var c io.Closer
 	var err error
 	if plain {
-		c, err = os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0); err == nil {
+			err = unix.IoctlSetInt(int(f.Fd()), unix.TIOCEXCL, 0)
+		}
+		c = f
 	} else {
 		c, err = port.OpenSerial(port.Serial{Path: path})
 	}
 	switch {
-	case errors.Is(err, port.ErrBusy), plain && errors.Is(err, unix.EBUSY):
+	case errors.Is(err, port.ErrBusy):
 		fmt.Println("busy")
 	case err != nil:
 		fmt.Println("failed:", err)

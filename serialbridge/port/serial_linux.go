@@ -63,10 +63,18 @@ func setUp(fd int, s Serial) error {
 	if err := setTermios(fd, s, unix.Major(st.Rdev)); err != nil {
 		return err
 	}
-	// After the library's Close, which releases it. Only a second fence, for
-	// programs that know no flock: a device without it is served all the same.
-	_ = unix.IoctlSetInt(fd, unix.TIOCEXCL, 0)
+	fence(fd, unix.Major(st.Rdev)) // after the library's Close, which would release it
 	return discardInput(fd)
+}
+
+// fence keeps out programs that know no flock, unless they are root's. A
+// pseudo-terminal is spared: it outlives a killed holder, and the fence with
+// it, so that the next start would find the line busy for ever. A device
+// without the call is served all the same.
+func fence(fd int, major uint32) {
+	if !isPTY(major) {
+		_ = unix.IoctlSetInt(fd, unix.TIOCEXCL, 0)
+	}
 }
 
 // mode returns the settings in the library's form. Its InitialStatusBits stay
@@ -146,7 +154,7 @@ func (l *line) Close() error {
 		if !drain(func() (int, error) { return l.queued(fd) }, l.wire) {
 			_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCOFLUSH)
 		}
-		// Where another handle keeps the device open the flag would outlive us.
+		// The fence would outlive us where another program has the device open.
 		return unix.IoctlSetInt(fd, unix.TIOCNXCL, 0)
 	}) // a device that is gone refuses all of this, and need not do it
 	return l.file.Close()
