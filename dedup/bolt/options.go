@@ -16,6 +16,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"sip2gate/dedup"
 	"sip2gate/dedup/clock"
 )
@@ -59,7 +61,10 @@ type Options struct {
 	// the card hangs. 0 is five seconds.
 	Patience time.Duration
 
-	pageSize int // 0: 1024
+	// For tests: the page size of a new file (0: 1024), and what carries a
+	// transaction out once the store is open (nil: bbolt's Update).
+	pageSize int
+	commit   func(*bbolt.DB, func(*bbolt.Tx) error) error
 }
 
 const (

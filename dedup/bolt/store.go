@@ -34,6 +34,7 @@ type Store struct {
 	health dedup.Health
 	stuck  chan struct{} // closed while the disk does not answer
 	busy   memory.Commit // what is being written now
+	began  time.Time     // when that began
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -252,11 +253,9 @@ func (s *Store) write(always bool) error {
 		return nil
 	}
 	s.mu.Lock()
-	s.busy = b.Commit
+	s.busy, s.began = b.Commit, time.Now()
 	s.mu.Unlock()
-	patience := time.AfterFunc(s.opt.Patience, func() { s.stall(b.Commit) })
 	err := s.file.write(b, s.gate.Mark())
-	patience.Stop()
 	if err != nil {
 		// Unknown, not undone: it stays in memory and is written again.
 		s.index.Return(b)
@@ -294,16 +293,32 @@ func (s *Store) finish(c memory.Commit, err error) {
 	}
 }
 
-// stall lets the callers of a commit go that the disk does not answer.
-func (s *Store) stall(c memory.Commit) {
+// watch looks now and then whether the disk still answers. (A timer for each
+// commit would cost a claim a tenth of its time.)
+func (s *Store) watch() {
+	again := time.NewTicker(s.opt.Patience / 4)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			s.stall()
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// stall lets the callers go of a commit that the disk does not answer.
+func (s *Store) stall() {
 	s.change.Lock()
 	defer s.change.Unlock()
 	s.mu.Lock()
-	if s.busy != c {
-		s.mu.Unlock()
-		return // it has ended meanwhile
-	}
 	was := s.health
+	if s.busy.Done() == nil || time.Since(s.began) < s.opt.Patience {
+		s.mu.Unlock()
+		return
+	}
+	s.busy = memory.Commit{} // once is enough
 	close(s.stuck)
 	s.mu.Unlock()
 	if !was.Durable {
