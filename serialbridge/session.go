@@ -250,6 +250,9 @@ func (s *session) write(frame []byte) bool {
 	}
 	if err != nil {
 		s.st.log.Debug("answer_not_written", "error", err.Error())
+		if l, ok := s.conn.(interface{ SetLinger(int) error }); ok {
+			_ = l.SetLinger(0) // what the kernel still holds of it must not come late
+		}
 		s.conn.Close() // the reader ends, and with it the session
 		return false
 	}
