@@ -32,6 +32,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "FILE", "run the gate", runRun},
+		{"demo", "", "show the incident without and with the gate", runDemo},
 		{"check", "FILE", "report every problem of a settings file", runCheck},
 		{"decode", "[FRAME...]", "say in words what SIP2 frames mean", runDecode},
 		{"ports", "", "list the serial ports by their stable names", runPorts},
