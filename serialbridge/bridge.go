@@ -144,6 +144,9 @@ func (b *Bridge) sweep(ctx context.Context) {
 			if _, err := b.gate.Sweep(ctx); err != nil && ctx.Err() == nil {
 				b.log.Error("sweep_failed", "error", err.Error())
 			}
+			for _, st := range b.stations {
+				st.forget(b.gate.Now(), st.horizon())
+			}
 		}
 	}
 }

@@ -230,6 +230,7 @@ func (st *station) borrow() (link *ils.Link, done func()) {
 	if st.line != nil {
 		return st.line.link, func() {}
 	}
+	login, status := st.mem.newest()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, s := range st.sessions {
@@ -237,7 +238,7 @@ func (st *station) borrow() (link *ils.Link, done func()) {
 			return s.peer.link, func() {}
 		}
 	}
-	p := newPeer(st, st.mem.login, st.mem.status)
+	p := newPeer(st, login, status)
 	return p.link, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 		defer cancel()

@@ -35,7 +35,8 @@ type station struct {
 	why      string
 	sessions []*session // of a listening station
 	traces   map[string][]*history
-	line     *peer // of a serial or dial station: outlives its connections
+	line     *peer          // of a serial or dial station: outlives its connections
+	conns    sync.WaitGroup // of a listening station: its kiosks' connections
 }
 
 func newStation(b *Bridge, cfg Station) *station {
@@ -129,7 +130,10 @@ func (st *station) run(ctx context.Context) {
 	}
 }
 
+// serveListener opens the port for ever. Connections that stand outlive a
+// listener that fails; it returns when all have ended.
 func (st *station) serveListener(ctx context.Context) {
+	defer st.conns.Wait()
 	var retry backoff.Timer
 	for ctx.Err() == nil {
 		l, err := st.cfg.Listen()
@@ -150,8 +154,6 @@ func (st *station) serveListener(ctx context.Context) {
 }
 
 func (st *station) accept(ctx context.Context, l Listener) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	for {
@@ -166,7 +168,7 @@ func (st *station) accept(ctx context.Context, l Listener) error {
 			conn.Close()
 			continue
 		}
-		wg.Go(func() {
+		st.conns.Go(func() {
 			_ = s.run(ctx) // how a kiosk's connection ends is nobody's fault
 			st.remove(s)
 			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
