@@ -298,6 +298,22 @@ func TestListIsCutToTheRangeAskedFor(t *testing.T) {
 	equal(t, "listed", m.Count("AU"), 100)
 }
 
+func TestBytesOfAnyCharsetPass(t *testing.T) {
+	const title = "\xC4rger \xFCber B\xFCcher"
+	opts := known(sim.Naive)
+	opts.Items = map[string]sim.Item{item: {Title: title + "|\r"}}
+	ils := start(t, opts)
+	m := sip2.Parse([]byte(exchange(t, kiosk(t, ils.Addr()), f1)), '|')
+	equal(t, "title", field(m, "AJ"), title)
+	equal(t, "checksum", m.Trailer.Valid, true)
+
+	k := kiosk(t, ils.Addr())
+	head, m := checkout(t, k, " "+other+" ", "\x1b\xA07 ", sim.CheckoutOptions{})
+	equal(t, "item with odd bytes", head+field(m, "AB"), "121N\xA07")
+	holder, _, _ := ils.ActiveLoan("\xA07")
+	equal(t, "holder", holder, other)
+}
+
 func TestOtherMessages(t *testing.T) {
 	ils := start(t, known(sim.Naive))
 	k := kiosk(t, ils.Addr())

@@ -22,10 +22,11 @@ func parse(line []byte, delim byte) request {
 	return request{msg: m, code: m.Code.String()}
 }
 
-// field is the value of a field without the blanks round it, empty if absent.
+// field is the value of a field without blanks and control characters round
+// it, empty if absent.
 func (r request) field(id string) string {
 	v, _ := r.msg.Field(id)
-	return strings.TrimSpace(string(v))
+	return strings.TrimFunc(string(v), func(c rune) bool { return c <= ' ' })
 }
 
 // optional is nil if the field is absent.
@@ -87,15 +88,15 @@ func (c *conn) message(format string, args ...any) *text {
 }
 
 // with appends a field. What would end the field or the frame early is left
-// out of the value.
+// out of the value; other bytes are taken as they are, in any charset.
 func (t *text) with(id, value string) *text {
-	clean := strings.Map(func(r rune) rune {
-		if r == rune(t.delim) || r == '\r' {
-			return -1
+	t.b = append(t.b, id...)
+	for _, b := range []byte(value) {
+		if b != t.delim && b != '\r' {
+			t.b = append(t.b, b)
 		}
-		return r
-	}, value)
-	t.b = sip2.AppendField(t.b, id, []byte(clean), t.delim)
+	}
+	t.b = append(t.b, t.delim)
 	return t
 }
 
