@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -257,7 +258,7 @@ func simLoans(w io.Writer, ils *sim.ILS, _ []string) error {
 		if open > 1 {
 			note = "LENT TWICE"
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", item, ils.Checkouts(item), ils.Loans(item), open,
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", strings.Trim(strconv.QuoteToASCII(item), `"`), ils.Checkouts(item), ils.Loans(item), open,
 			ils.Renewals(item), ils.Checkins(item), due, note)
 	}
 	if err := table.Flush(); err != nil {

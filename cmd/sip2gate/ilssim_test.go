@@ -137,6 +137,12 @@ func TestILSSimIsRuledWhileItRuns(t *testing.T) {
 		line = s.line(t, s.out)
 	}
 	s.tell(t, "clear")
+	s.tell(t, "lend \x1b[2J 21234000000029")
+	s.say(t, "loans")
+	if got := s.line(t, s.out); !strings.HasPrefix(got, `\x1b[2J `) {
+		t.Errorf("a control character reaches the screen: %q", got)
+	}
+	s.line(t, s.out) // the other item
 	s.tell(t, "lend 39 21234000000029")
 	s.say(t, "desk-checkin 39")
 	lend(t, k, "121N")
@@ -148,7 +154,7 @@ func TestILSSimIsRuledWhileItRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(text), `"event":"loan"`); n != 4 {
+	if n := strings.Count(string(text), `"event":"loan"`); n != 5 {
 		t.Errorf("the journal has %d loans", n)
 	}
 	for _, secret := range []string{"21234000000011", "21234000000029", "4711"} {

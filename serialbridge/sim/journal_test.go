@@ -24,6 +24,10 @@ func TestJournalFileNamesNoPatron(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// The last line is no frame, so it has no code.
+	if err := ils.WaitFor(within(t), func(s sim.Snapshot) bool { return s.Received("") == 1 }); err != nil {
+		t.Fatal(err)
+	}
 	ils.Lend(item, patron, time.Time{})
 	if !ils.DeskCheckin(item) {
 		t.Error("the desk found no loan")
