@@ -103,6 +103,7 @@ type Bridge struct {
 	srv      *ils.Server
 	log      *slog.Logger
 	stations []*station
+	hearts   hearts
 }
 
 // New makes a bridge; it starts nothing.
@@ -131,12 +132,16 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return nil
 }
 
+// sweepEvery is shorter than stuckAfter: a sweep that hangs is noticed.
 const sweepEvery = 20 * time.Second
 
 func (b *Bridge) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	heart := b.hearts.start("the store's sweep")
+	defer heart.stop()
 	for {
+		heart.beat() // a sweep goes through the store's writer
 		select {
 		case <-ctx.Done():
 			return

@@ -33,6 +33,7 @@ type rig struct {
 
 	store  dedup.Store
 	gate   *dedup.Gate
+	bridge *serialbridge.Bridge
 	lines  chan net.Conn // what S1's port opens next
 	calls  chan net.Conn // who connects to S2
 	cancel context.CancelFunc
@@ -102,8 +103,10 @@ func (r *rig) start() {
 		r.edit(&cfg)
 	}
 	b := serialbridge.New(cfg, gate, srv)
+	r.bridge = b
+	done := r.done
 	go func() {
-		defer close(r.done)
+		defer close(done)
 		_ = b.Run(ctx)
 	}()
 }

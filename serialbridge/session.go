@@ -78,14 +78,17 @@ func (s *session) run(ctx context.Context) error {
 	defer close(s.over)
 	defer s.endAll()
 
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
+	heart := s.st.b.hearts.start("station " + s.st.cfg.Name)
+	defer heart.stop()
 	for {
+		heart.beat()
+		next := heartbeat
 		if s.outstanding != nil {
-			timer.Reset(time.Until(s.outstanding.until()))
-		} else {
-			timer.Reset(time.Hour)
+			next = min(next, time.Until(s.outstanding.until()))
 		}
+		timer.Reset(next)
 		select {
 		case in, ok := <-s.in:
 			if !ok {

@@ -115,6 +115,9 @@ func (p pulse) beat() {
 // wait reads first.
 const patronsTurn = 5 * time.Second
 
+// backgroundRead bounds a read that nobody waits for, connecting included.
+const backgroundRead = 30 * time.Second
+
 type dueRead struct {
 	at    time.Time
 	pause *pauses
@@ -125,10 +128,13 @@ type dueRead struct {
 func (st *station) settleDoubts(ctx context.Context) {
 	due := make(map[dedup.Token]*dueRead)
 	first := true
+	heart := st.b.hearts.start("station " + st.cfg.Name + ": settling doubts")
+	defer heart.stop()
 	for {
-		next := st.settleDue(ctx, due, first)
+		heart.beat()
+		next := st.settleDue(ctx, due, first, heart)
 		first = false
-		timer := time.NewTimer(time.Until(next))
+		timer := time.NewTimer(min(heartbeat, time.Until(next)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -152,7 +158,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // settleDue makes the reads that are due and returns when the next one is.
-func (st *station) settleDue(ctx context.Context, due map[dedup.Token]*dueRead, first bool) (next time.Time) {
+func (st *station) settleDue(ctx context.Context, due map[dedup.Token]*dueRead, first bool, heart *heart) (next time.Time) {
 	next = time.Now().Add(time.Hour)
 	if !st.b.srv.Readable() {
 		return next
@@ -175,6 +181,7 @@ func (st *station) settleDue(ctx context.Context, due map[dedup.Token]*dueRead, 
 			if ctx.Err() != nil {
 				return next
 			}
+			heart.beat()
 			if st.settleOne(ctx, rec) {
 				delete(due, rec.Token)
 				continue
@@ -211,7 +218,7 @@ func (st *station) owns(rec *dedup.Record) bool {
 func (st *station) settleOne(ctx context.Context, rec dedup.Record) bool {
 	link, done := st.borrow()
 	defer done()
-	ctx, cancel := context.WithTimeout(ctx, 2*st.b.srv.Timeout())
+	ctx, cancel := context.WithTimeout(ctx, backgroundRead)
 	defer cancel()
 	begun := st.b.gate.Now()
 	rd := st.readAbout(ctx, link, rec, nil, true)
