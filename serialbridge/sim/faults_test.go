@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -175,9 +176,9 @@ func TestDelayBeforeAndAfterTheLoan(t *testing.T) {
 			if err := k.Send([]byte(f1)); err != nil {
 				t.Fatal(err)
 			}
+			met := map[sim.Kind]string{sim.Delay: sim.EventFault, sim.Late: sim.EventLoan}[kind]
 			waiting := func(s sim.Snapshot) bool {
-				last := s.Journal()[len(s.Journal())-1].Event
-				return s.Received("11") == 1 && (last == sim.EventFault && loans == 0 || last == sim.EventLoan)
+				return slices.ContainsFunc(s.Journal(), func(e sim.Entry) bool { return e.Event == met })
 			}
 			if err := ils.WaitFor(within(t), waiting); err != nil {
 				t.Fatal(err)

@@ -265,9 +265,14 @@ func (l *ILS) acceptable() *net.TCPListener {
 	return l.listener
 }
 
+// admit serves a connection. One that came at the moment when accepting was
+// blocked waits here.
 func (l *ILS) admit(tcp *net.TCPConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for l.noAccept && !l.closed {
+		l.changed.Wait()
+	}
 	if l.closed {
 		tcp.Close()
 		return
