@@ -30,11 +30,10 @@ func within(t *testing.T) context.Context {
 // known is a branch with one reader and one book by name.
 func known(p sim.Persona) sim.Options {
 	return sim.Options{
-		Persona:  p,
-		Clock:    at,
-		Patrons:  map[string]sim.Patron{patron: {Name: "Reader One"}},
-		Items:    map[string]sim.Item{item: {Title: "The Long Rain"}},
-		Accounts: nil,
+		Persona: p,
+		Clock:   at,
+		Patrons: map[string]sim.Patron{patron: {Name: "Reader One"}},
+		Items:   map[string]sim.Item{item: {Title: "The Long Rain"}},
 	}
 }
 
