@@ -60,3 +60,28 @@ func TestPortThatCannotBeOpened(t *testing.T) {
 func says(h serialbridge.Health, text string) bool {
 	return slices.ContainsFunc(h.Why, func(w string) bool { return strings.Contains(w, text) })
 }
+
+// A stop lets the exchange under way end: its answer is kept, and given.
+func TestStopGivesTheAnswerUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.ils.on(func(q *request) bool {
+			if !q.is("11") {
+				return false
+			}
+			after(4 * time.Second)
+			q.truthful()
+			return true
+		})
+		k := r.serial().loggedIn()
+		k.send("F1")
+		after(time.Second)
+		r.cancel()
+		k.expect("R1", 4*time.Second)
+		<-r.done
+		r.start()
+		k = r.serial()
+		k.send("F1-SEQ")
+		k.expect("R1-SEQ", 3*time.Second)
+		r.ils.want(item1, 1, 1, 0)
+	})
+}

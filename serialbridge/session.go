@@ -64,15 +64,14 @@ func newSession(st *station, p *peer, conn port.Conn, addr string) *session {
 	}
 }
 
-// run serves the connection until it ends or ctx does, and returns why.
-// Workers may still be owed an answer by the ILS then: the link's Close waits
-// for those.
+// run serves the connection until it ends or ctx does, and returns why. When
+// ctx ends, the outstanding wait still gets its answer, and no more is read.
+// Workers may be owed an answer by the ILS then: the peer's close waits for
+// those.
 func (s *session) run(ctx context.Context) error {
 	var reader sync.WaitGroup
 	var readErr error
 	reader.Go(func() { readErr = s.read(); close(s.in) })
-	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
-	defer stop()
 	defer reader.Wait()
 	defer s.conn.Close()
 	defer close(s.over)
@@ -82,6 +81,7 @@ func (s *session) run(ctx context.Context) error {
 	defer timer.Stop()
 	heart := s.st.b.hearts.start("station " + s.st.cfg.Name)
 	defer heart.stop()
+	frames, stop := s.in, ctx.Done()
 	for {
 		heart.beat()
 		next := heartbeat
@@ -90,11 +90,17 @@ func (s *session) run(ctx context.Context) error {
 		}
 		timer.Reset(next)
 		select {
-		case in, ok := <-s.in:
+		case in, ok := <-frames:
 			if !ok {
 				return readErr
 			}
 			s.frame(in)
+		case <-stop:
+			frames, stop = nil, nil
+			for _, w := range s.queue {
+				w.end()
+			}
+			s.queue = nil
 		case w := <-s.done:
 			s.finished(w)
 		case <-timer.C:
@@ -102,8 +108,11 @@ func (s *session) run(ctx context.Context) error {
 				s.finish(w, result{refuse: true, why: w.why()})
 			}
 		}
-		if s.closing {
+		switch {
+		case s.closing:
 			return errClosedForWAN
+		case stop == nil && s.outstanding == nil:
+			return ctx.Err()
 		}
 	}
 }
