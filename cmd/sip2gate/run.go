@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"sip2gate/cmd/sip2gate/internal/config"
@@ -42,14 +43,18 @@ func runRun(ctx context.Context, t *terminal, args []string) int {
 		t.complain(err.Error(), "")
 		return exitUnwell
 	}
-	bridge, err := newBridge(c, g, log)
+	times := newTimekeeper(g.Store())
+	bridge, err := newBridge(c, g, times, log)
 	if err != nil {
 		t.complain(err.Error(), "")
 		g.close(log)
 		return exitUnwell
 	}
 	log.Info("gate_started", "version", thisBuild().String(), "settings", c.Summary())
+	var keeping sync.WaitGroup
+	keeping.Go(func() { times.keep(ctx) })
 	err = bridge.Run(ctx)
+	keeping.Wait()
 	g.close(log)
 	log.Info("gate_stopped")
 	if err != nil {

@@ -42,13 +42,13 @@ var terminators = map[string]sip2.Terminator{
 }
 
 // newBridge wires a checked file to the rooms below.
-func newBridge(c *config.Config, g *openedGate, log *slog.Logger) (*serialbridge.Bridge, error) {
+func newBridge(c *config.Config, g *openedGate, times *timekeeper, log *slog.Logger) (*serialbridge.Bridge, error) {
 	server := ils.Config{
 		Address: c.ILS.Address, Timeout: c.ILS.Timeout, Resolve: c.ILS.Resolve,
 		Terminator: terminators[c.ILS.Terminator], Logger: log,
 	}
 	if c.ILS.TLS {
-		t, err := tlsConfig(c.ILS)
+		t, err := tlsConfig(c.ILS, times.now)
 		if err != nil {
 			return nil, err
 		}
@@ -110,15 +110,9 @@ func station(c *config.Station, m config.Messages) (serialbridge.Station, error)
 	return s, nil
 }
 
-// tlsConfig checks certificates by the latest of the clock and a time that has
-// surely passed, since a board without a clock wakes in 1970.
-func tlsConfig(c config.ILS) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, Time: func() time.Time {
-		if now := time.Now(); now.After(earliest) {
-			return now
-		}
-		return earliest
-	}}
+// tlsConfig judges certificates by the time that now gives.
+func tlsConfig(c config.ILS, now func() time.Time) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, Time: now}
 	if t.ServerName == "" {
 		host, _, err := net.SplitHostPort(c.Address)
 		if err != nil {
