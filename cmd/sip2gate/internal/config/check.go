@@ -249,8 +249,9 @@ func (l *loader) idle() {
 		}
 		for way, keys := range onlyFor {
 			for _, key := range keys {
-				if p := ofStation(i, key); l.isSet(p) && !l.isSet(ofStation(i, way)) {
-					l.warn(l.seen[p].at, fmt.Sprintf("%s has no effect: %s has no %s", key, l.station(i), way), "")
+				it, ok := l.seen[ofStation(i, key)]
+				if ok && it.path != nil && !l.isSet(ofStation(i, way)) { // presumed ones have a problem already
+					l.warn(it.at, fmt.Sprintf("%s has no effect: %s has no %s", key, l.station(i), way), "")
 				}
 			}
 		}
