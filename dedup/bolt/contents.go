@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -124,7 +125,7 @@ func (c *contents) readSlice(b *bbolt.Bucket, s *sealer, n int64, name []byte) e
 	type pair struct{ key, body []byte }
 	var seqs []uint64
 	pairs := make(map[uint64]pair)
-	err := b.ForEach(func(k, v []byte) error {
+	walk := func(k, v []byte) error {
 		if len(k) != 9 || v == nil {
 			c.damaged++
 			c.lost++
@@ -143,9 +144,15 @@ func (c *contents) readSlice(b *bbolt.Bucket, s *sealer, n int64, name []byte) e
 		}
 		pairs[seq] = p
 		return nil
-	})
+	}
+	// What stands before a page that cannot be read is not lost with it.
+	err := guard(func() error { return b.ForEach(walk) })
 	for _, seq := range seqs {
-		c.readPair(s, spot{n, seq}, name, pairs[seq].key, pairs[seq].body)
+		p := pairs[seq]
+		err = errors.Join(err, guard(func() error {
+			c.readPair(s, spot{n, seq}, name, p.key, p.body)
+			return nil
+		}))
 	}
 	if len(seqs) == 0 && err == nil {
 		c.barren = append(c.barren, n)

@@ -18,7 +18,7 @@ import (
 //
 //	meta      "mark" -> sealed mark: gate time, and what records there must be
 //	values    name -> sealed value
-//	s<slice>  seq "k" -> the record's key; seq "r" -> the sealed record
+//	s<slice>  seq "b" -> the sealed record; seq "k" -> its key
 //
 // There is one bucket per time slice, so that what has expired goes in one
 // piece. In it records stand in the order of their claims: the claim, its
@@ -26,7 +26,9 @@ import (
 // from the record because it still shows when the record is damaged, and
 // because bbolt does not split a leaf of fewer than five entries: with two
 // entries each, two records share a leaf instead of four, which saves a
-// quarter of what is written.
+// quarter of what is written. The body stands first because bbolt splits
+// before the entry that is too much for the page, which then is a body, not
+// the body of a key that has stayed behind.
 var (
 	bucketMeta   = []byte("meta")
 	bucketValues = []byte("values")
@@ -35,8 +37,8 @@ var (
 
 const (
 	slicePrefix = 's'
+	suffixBody  = 'b'
 	suffixKey   = 'k'
-	suffixBody  = 'r'
 )
 
 func sliceBucket(n int64) []byte {
@@ -237,7 +239,10 @@ func (f *file) put(tx *bbolt.Tx, e memory.Entry) error {
 	if err != nil {
 		return fmt.Errorf("making a time slice: %w", err)
 	}
-	b.FillPercent = 0.9 // keys only grow: a page that is left is not filled again
+	// Records come in order and are not added to a page that is left, so
+	// branches may be fuller than bbolt's half. Not much fuller, or a small
+	// body would stand in the leaf before its key.
+	b.FillPercent = 0.8
 	if err := b.Put(entryKey(e.Seq, suffixKey), e.Record.Key[:]); err != nil {
 		return fmt.Errorf("writing a key: %w", err)
 	}

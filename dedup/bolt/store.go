@@ -319,15 +319,18 @@ func (s *Store) stall() {
 		return
 	}
 	s.busy = memory.Commit{} // once is enough
+	s.mu.Unlock()
+	if was.Durable {
+		why := fmt.Errorf("the disk has not answered for %v", s.opt.Patience)
+		s.opt.noteMemoryElsewhere(why)
+		s.turn(dedup.Health{Why: why.Error()})
+	}
+	s.mu.Lock()
 	close(s.stuck)
 	s.mu.Unlock()
-	if !was.Durable {
-		return
+	if was.Durable {
+		s.opt.OnHealth(s.Health())
 	}
-	why := fmt.Errorf("the disk has not answered for %v", s.opt.Patience)
-	s.opt.noteMemoryElsewhere(why)
-	s.turn(dedup.Health{Why: why.Error()})
-	s.opt.OnHealth(s.Health())
 }
 
 func (s *Store) turn(h dedup.Health) {
