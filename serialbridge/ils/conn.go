@@ -124,8 +124,10 @@ func (c *conn) abort() {
 }
 
 // write sends one frame with the terminator that the peer uses itself, in one
-// write, with a deadline.
-func (c *conn) write(frame []byte, t sip2.Terminator, deadline time.Time) error {
+// write, with a deadline. With an error, left reports whether a byte may have
+// gone out: a socket that took none has none to send. What TLS takes and what
+// it has sent are two things, so there it may always be so.
+func (c *conn) write(frame []byte, t sip2.Terminator, deadline time.Time) (left bool, err error) {
 	buf := make([]byte, 0, len(frame)+2)
 	buf = append(buf, frame...)
 	switch {
@@ -137,10 +139,11 @@ func (c *conn) write(frame []byte, t sip2.Terminator, deadline time.Time) error 
 		buf = append(buf, '\r')
 	}
 	if err := c.net.SetWriteDeadline(deadline); err != nil {
-		return fmt.Errorf("set the deadline of a write to the ILS: %w", err)
+		return false, fmt.Errorf("set the deadline of a write to the ILS: %w", err)
 	}
-	if _, err := c.net.Write(buf); err != nil {
-		return fmt.Errorf("write to the ILS: %w", err)
+	n, err := c.net.Write(buf)
+	if err != nil {
+		return n > 0 || c.net != c.raw, fmt.Errorf("write to the ILS: %w", err)
 	}
-	return nil
+	return true, nil
 }

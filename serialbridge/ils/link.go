@@ -256,13 +256,15 @@ func (l *Link) exchange(c *conn, frame []byte, timeout time.Duration) (Answer, e
 	out := l.num.next(frame)
 	c.pending.Store(true)
 	l.judge.begin(out, l.delim)
+	left := true
 	fail := func(op string, err error) (Answer, error) {
 		c.abort()
 		<-c.dead
 		l.drop(c, err)
-		return Answer{}, &Error{Op: op, Sent: true, Err: err}
+		return Answer{}, &Error{Op: op, Sent: left, Err: err}
 	}
-	if err := c.write(out, l.srv.cfg.Terminator, deadline); err != nil {
+	var err error
+	if left, err = c.write(out, l.srv.cfg.Terminator, deadline); err != nil {
 		return fail("send to the ILS", err)
 	}
 	timer := time.NewTimer(time.Until(deadline))
