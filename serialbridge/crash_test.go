@@ -296,3 +296,9 @@ func (k *kiosk) lends(item string, d time.Duration) string {
 	}
 	return got
 }
+
+// cut ends all connections at the ILS's side, and the gate has seen it.
+func (r *rig) cut() {
+	r.ils.hangUp()
+	after(time.Millisecond)
+}

@@ -61,9 +61,9 @@ func bubble(t *testing.T, f func(t *testing.T, r *rig), setup ...func(r *rig)) {
 			s(r)
 		}
 		r.start()
+		defer r.log.noPatron(t)
+		defer r.stop() // after a t.Fatal too: a bubble ends with all that runs in it
 		f(t, r)
-		r.stop()
-		r.log.noPatron(t)
 	})
 }
 
