@@ -5,7 +5,6 @@ import "context"
 // Change is a checkin, or a cancel, of an object while it is forwarded.
 type Change struct {
 	it        *item
-	left      bool
 	concerned []seen
 	doubts    []seen // old enough that an ok=1 is a proof about them too
 }
