@@ -3,6 +3,8 @@ package serialbridge
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"sync"
@@ -33,6 +35,7 @@ type station struct {
 	mu       sync.Mutex
 	open     bool
 	why      string
+	lost     bool       // it was open until why came about
 	sessions []*session // of a listening station
 	traces   map[string][]*history
 	line     *peer          // of a serial or dial station: outlives its connections
@@ -78,13 +81,16 @@ func (st *station) state() StationState {
 // set notes whether the port is open, with an event when that changes.
 func (st *station) set(open bool, err error) {
 	st.mu.Lock()
-	was, why := st.open, st.why
-	st.open, st.why = open, ""
+	was, why, lost := st.open, st.why, st.lost
+	st.open, st.why, st.lost = open, "", was && !open
 	if err != nil {
 		st.why = err.Error()
 	}
 	changed := was != open || why != st.why
 	st.mu.Unlock()
+	if lost && errors.Is(err, fs.ErrNotExist) {
+		changed = false // that the device is not there is why the line was lost
+	}
 	st.triedOnce.Do(func() { close(st.tried) })
 	switch {
 	case open && !was:
@@ -122,7 +128,7 @@ func (st *station) run(ctx context.Context) {
 		s := newSession(st, st.line, conn, "")
 		err = s.run(ctx)
 		if ctx.Err() == nil {
-			st.set(false, err)
+			st.set(false, fmt.Errorf("the line is gone: %w", err))
 			if retry.Wait(ctx) != nil { // a line that opens and ends at once
 				return
 			}
