@@ -206,7 +206,7 @@ func TestC049SettledThoughNobodyRepeats(t *testing.T) {
 }
 
 // TestTerminatedDuringAnExchange: the answer that is on its way when SIGTERM
-// comes is stored.
+// comes is given, and stored.
 func TestTerminatedDuringAnExchange(t *testing.T) {
 	t.Parallel()
 	for _, persona := range everyPersona {
@@ -217,13 +217,17 @@ func TestTerminatedDuringAnExchange(t *testing.T) {
 			g := startGate(t, setup{ils: ils.Addr(), stations: []string{listen(addr)}})
 			answered := make(chan struct{})
 			fault(t, ils, sim.Fault{Kind: sim.Late, Code: "11", Until: answered})
-			k := connect(t, addr)
+			k, idle := connect(t, addr), connect(t, addr)
+			idle.quiet()
 			frame := k.CheckoutFrame(reader1, item1, base(0))
 			k.send(append(frame, '\r'))
 			waitILS(t, ils, "the loan", func(s sim.Snapshot) bool { return s.Loans(item1) == 1 })
 			g.terminate()
-			k.rest() // the gate has seen the signal: it takes no more frames
+			if got := idle.rest(); got != "" { // closed: the gate has seen the signal
+				t.Errorf("a kiosk that waits for nothing got %q", got)
+			}
 			close(answered)
+			first := k.read()
 			if code := g.exit(patience); code != exitOK {
 				t.Errorf("exit code %d", code)
 			}
@@ -231,9 +235,10 @@ func TestTerminatedDuringAnExchange(t *testing.T) {
 
 			g.start()
 			again := connect(t, addr)
-			if m := answer(again.ask(frame)); !lent(m) {
-				t.Errorf("the repeat: %q", m.Raw)
+			if !lent(answer(first)) {
+				t.Errorf("the answer under way: %q", first)
 			}
+			same(t, again.ask(frame), first)
 			g.event("duplicate_checkout_suppressed", "item", item1)
 			if found := g.log.events(g.begun, "checkout_settled"); len(found) > 0 {
 				t.Errorf("it was a doubt: %v", found)
