@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -120,20 +121,53 @@ func BenchmarkClaim(b *testing.B) {
 func benchmarkClaim(b *testing.B, claimers int) {
 	o := options(b, b.TempDir())
 	s, _ := open(b, o)
-	share(b, claimers, func(n uint64) error {
+	share(b, claimers, b.N, func(n uint64) error {
 		_, err := s.Insert(b.Context(), loan(n, time.Duration(n)*50*time.Millisecond), 0)
 		return err
 	})
 }
 
+// BenchmarkClaimRatio takes turns between the two, so that whatever else the
+// disk does falls on both, and reports the ratio of the medians.
+func BenchmarkClaimRatio(b *testing.B) {
+	s, _ := open(b, options(b, b.TempDir()))
+	raw := rawInsert(b)
+	var n uint64
+	var claims, raws []time.Duration
+	for b.Loop() {
+		n++
+		began := time.Now()
+		if err := raw(n); err != nil {
+			b.Fatal(err)
+		}
+		half := time.Now()
+		if _, err := s.Insert(b.Context(), loan(n, time.Duration(n)*50*time.Millisecond), 0); err != nil {
+			b.Fatal(err)
+		}
+		raws = append(raws, half.Sub(began))
+		claims = append(claims, time.Since(half))
+	}
+	slices.Sort(raws)
+	slices.Sort(claims)
+	claim, plain := claims[len(claims)/2], raws[len(raws)/2]
+	b.ReportMetric(float64(claim)/float64(plain), "claim/insert")
+	b.ReportMetric(float64(claim), "ns/claim-p50")
+	b.ReportMetric(float64(plain), "ns/insert-p50")
+}
+
 func benchmarkRaw(b *testing.B, claimers int) {
+	share(b, claimers, b.N, rawInsert(b))
+}
+
+// rawInsert is a durable insert into a plain bbolt file, of as many bytes.
+func rawInsert(b *testing.B) func(n uint64) error {
 	db, err := bbolt.Open(filepath.Join(b.TempDir(), "raw.db"), 0o600, &bbolt.Options{PageSize: 1024, NoFreelistSync: true})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer db.Close()
+	b.Cleanup(func() { _ = db.Close() })
 	bucket := []byte("records")
-	share(b, claimers, func(n uint64) error {
+	return func(n uint64) error {
 		key := sha256.Sum256(binary.BigEndian.AppendUint64(nil, n))
 		return db.Update(func(tx *bbolt.Tx) error {
 			b, err := tx.CreateBucketIfNotExists(bucket)
@@ -142,17 +176,17 @@ func benchmarkRaw(b *testing.B, claimers int) {
 			}
 			return b.Put(key[:], make([]byte, 700))
 		})
-	})
+	}
 }
 
-// share has so many goroutines do the b.N inserts.
-func share(b *testing.B, goroutines int, insert func(n uint64) error) {
+// share has so many goroutines do the inserts.
+func share(b *testing.B, goroutines, inserts int, insert func(n uint64) error) {
 	var next atomic.Uint64
 	var wg sync.WaitGroup
 	b.ResetTimer()
 	for range goroutines {
 		wg.Go(func() {
-			for n := next.Add(1); n <= uint64(b.N); n = next.Add(1) {
+			for n := next.Add(1); n <= uint64(inserts); n = next.Add(1) {
 				if err := insert(n); err != nil {
 					b.Error(err)
 					return
@@ -161,4 +195,34 @@ func share(b *testing.B, goroutines int, insert func(n uint64) error) {
 		})
 	}
 	wg.Wait()
+}
+
+// BenchmarkOpen opens, and so reads and authenticates, a store that a crash
+// has left.
+func BenchmarkOpen(b *testing.B) {
+	for _, records := range []int{100, 10000} {
+		b.Run(fmt.Sprintf("records=%d", records), func(b *testing.B) {
+			dir := b.TempDir()
+			o := options(b, dir)
+			s, _ := open(b, o)
+			share(b, 64, records, func(n uint64) error {
+				_, err := s.Insert(b.Context(), loan(n, time.Duration(n)*time.Second), 0)
+				return err
+			})
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				s, report, err := bolt.Open(b.Context(), o)
+				if err != nil || report.Records != records {
+					b.Fatalf("%+v, %v", report, err)
+				}
+				b.StopTimer()
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
 }

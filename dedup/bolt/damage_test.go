@@ -353,9 +353,9 @@ func leafOf(t *testing.T, path string, i int) int {
 
 // Whatever bit flips, no record is ever wrong, and no loss is silent.
 func TestBitFlips(t *testing.T) {
-	flips := 150
+	flips := 100
 	if testing.Short() {
-		flips = 30
+		flips = 12
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	base := damaged(t, func(*testing.T, string) {})

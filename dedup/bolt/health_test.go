@@ -182,13 +182,16 @@ func TestDiskStillBadAtClose(t *testing.T) {
 
 // The marker goes where it can be left.
 func TestMarkerElsewhere(t *testing.T) {
-	dir, run := t.TempDir(), t.TempDir()
+	dir, run := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	var d disk
 	o := options(t, dir).WithCommit(d.commit)
 	o.RunDir = run
 	s, _ := open(t, o)
-	// A directory in the marker's place stands for a disk that takes nothing.
-	if err := os.MkdirAll(o.Path+".memory/x", 0o700); err != nil {
+	// Without its directory the disk takes no new files.
+	if err := os.Rename(dir, dir+".gone"); err != nil {
 		t.Fatal(err)
 	}
 	fault := errors.New("fault")

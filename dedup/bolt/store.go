@@ -278,8 +278,10 @@ func (s *Store) finish(c memory.Commit, err error) {
 	}
 	s.mu.Unlock()
 	switch {
-	case err != nil && was.Durable:
-		s.opt.noteMemory(err)
+	case err != nil:
+		if !s.opt.memoryNoted() {
+			s.opt.noteMemory(err)
+		}
 		s.turn(dedup.Health{Why: words(err)})
 	case err == nil && !was.Durable:
 		if err := s.opt.clearMemory(); err != nil {
@@ -333,11 +335,16 @@ func (s *Store) stall() {
 	}
 }
 
+// turn changes the health. Since is when it went from good to bad or back,
+// whatever the reason has become.
 func (s *Store) turn(h dedup.Health) {
-	h.Since = time.Now()
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.Since = s.health.Since
+	if h.Durable != s.health.Durable {
+		h.Since = time.Now()
+	}
 	s.health = h
-	s.mu.Unlock()
 }
 
 // words says for staff what is wrong with the disk.
