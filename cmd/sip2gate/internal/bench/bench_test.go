@@ -27,7 +27,7 @@ func BenchmarkPass(b *testing.B) {
 		if err != nil {
 			b.Skip("socat is not installed")
 		}
-		addr := freePort(b)
+		addr := freePorts(b, 1)[0]
 		_, port, _ := net.SplitHostPort(addr)
 		start(b, addr, exec.Command(socat, "TCP-LISTEN:"+port+",bind=127.0.0.1,reuseaddr,fork,nodelay", "TCP:"+ils+",nodelay"))
 		pass(b, addr)
@@ -228,9 +228,8 @@ func startGate(b *testing.B, ils string, n int) []string {
 	dir := diskDir(b)
 	var file strings.Builder
 	fmt.Fprintf(&file, "[ils]\naddress = %q\n[log]\nlevel = \"warn\"\n", ils)
-	addrs := make([]string, n)
+	addrs := freePorts(b, n)
 	for i := range addrs {
-		addrs[i] = freePort(b)
 		fmt.Fprintf(&file, "[[station]]\nname = \"k%d\"\nlisten = %q\n", i+1, addrs[i])
 	}
 	toml := filepath.Join(dir, "gate.toml")
@@ -275,11 +274,16 @@ func await(b *testing.B, addr string) {
 	b.Fatalf("nothing listens at %s", addr)
 }
 
-func freePort(b *testing.B) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
+// freePorts finds n ports that are free, all different.
+func freePorts(b *testing.B, n int) []string {
+	addrs := make([]string, n)
+	for i := range addrs {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer l.Close()
+		addrs[i] = l.Addr().String()
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addrs
 }
