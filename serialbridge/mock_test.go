@@ -26,6 +26,7 @@ type mock struct {
 	renewed  int
 	returned int
 	conns    []net.Conn
+	wires    []bytes.Buffer // what each of them has brought
 	script   func(q *request) bool
 	connect  func(ctx context.Context) error // nil: at once
 }
@@ -82,6 +83,7 @@ func (m *mock) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	here, there := net.Pipe()
 	m.mu.Lock()
 	m.conns = append(m.conns, there)
+	m.wires = append(m.wires, bytes.Buffer{})
 	n := len(m.conns)
 	m.mu.Unlock()
 	go m.serve(there, n)
@@ -106,6 +108,9 @@ func (m *mock) serve(c net.Conn, n int) {
 		if err != nil {
 			return
 		}
+		m.mu.Lock()
+		m.wires[n-1].Write(buf[:k])
+		m.mu.Unlock()
 		scan.Write(buf[:k])
 		for {
 			frame, ok := scan.Next()
@@ -130,15 +135,25 @@ func (m *mock) serve(c net.Conn, n int) {
 	}
 }
 
+// wire is every byte that a connection, counted from 1, has brought.
+func (m *mock) wire(n int) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wires[n-1].String()
+}
+
 // reply answers with a frame, named or literal, that carries the request's AY
 // and a right AZ; without a trailer if the request has none.
-func (q *request) reply(frame string) {
+func (q *request) reply(frame string) { q.raw(q.stamped(frame)) }
+
+// stamped is what reply sends.
+func (q *request) stamped(frame string) string {
 	f := strings.TrimRight(string(frameOf(q.m.t, frame)), "\r\n")
 	body := sip2.Body([]byte(f), sip2.ReadTrailer([]byte(f)))
 	if q.msg.Trailer.Present {
 		body = sip2.AppendTrailer(body, q.msg.Trailer.HasSeq, q.msg.Trailer.Seq)
 	}
-	q.raw(string(body) + "\r")
+	return string(body) + "\r"
 }
 
 // raw answers with bytes as they are.
