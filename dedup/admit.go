@@ -51,7 +51,11 @@ type Verdict struct {
 // Admit judges one transmission. On Claim the claim is on the disk, and the
 // item's completed records that it concerns are marked there, when it returns.
 // Wait, Verify and Settle ask for a step and another call with the same r.
+//
+// The end of ctx does not cut a step short: a claim that is on its way to the
+// disk when its wait ends would be nobody's. The store bounds each step.
 func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
+	ctx = context.WithoutCancel(ctx)
 	if r.id == nil {
 		id := g.keys.Identify(r.Scope, r.Subject, r.Object, r.Sequence)
 		r.id = &id
