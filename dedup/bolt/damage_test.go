@@ -353,7 +353,7 @@ func leafOf(t *testing.T, path string, i int) int {
 
 // Whatever bit flips, no record is ever wrong, and no loss is silent.
 func TestBitFlips(t *testing.T) {
-	flips := 100
+	flips := 50
 	if testing.Short() {
 		flips = 12
 	}
