@@ -10,7 +10,8 @@ import (
 // fit gives an answer the sequence number of the newest transmission. An
 // answer from memory also follows it in having a trailer: none if the request
 // has none, a computed one if only the stored answer has none and this ILS
-// sends them. AZ is moved, never computed anew, on a frame that has one.
+// sends them, AY as the request has it. AZ is moved, never computed anew, on a
+// frame that has one.
 func fit(answer []byte, newest sip2.Trailer, replay, trailers bool) []byte {
 	t := sip2.ReadAnswerTrailer(answer)
 	buf := make([]byte, 0, len(answer)+9)
@@ -24,12 +25,12 @@ func fit(answer []byte, newest sip2.Trailer, replay, trailers bool) []byte {
 		return answer
 	case !newest.Present:
 		return sip2.Body(answer, t)
-	case !newest.HasSeq:
-		return sip2.AppendWithoutSeq(buf, answer, t)
 	case !t.Present && trailers:
-		return sip2.AppendTrailer(append(buf, answer...), true, newest.Seq)
+		return sip2.AppendTrailer(append(buf, answer...), newest.HasSeq, newest.Seq)
+	case newest.HasSeq:
+		return sip2.AppendWithSeq(buf, answer, t, newest.Seq)
 	}
-	return answer
+	return sip2.AppendWithoutSeq(buf, answer, t)
 }
 
 // refuse is what a wait ends with where the ILS's answer fails: silence, or

@@ -115,6 +115,20 @@ func AppendWithoutSeq(dst, frame []byte, t Trailer) []byte {
 	return appendHex(dst, moved, t.Digits, hexCase(frame[az+2:]))
 }
 
+// AppendWithSeq appends the frame with AY and the sequence number ('0' to '9')
+// in front of its AZ, the checksum moved as [AppendRestamped] moves it. A frame
+// that has AY, or has no AZ, is copied as it is. t must have been read from the
+// frame, and dst must not overlap it.
+func AppendWithSeq(dst, frame []byte, t Trailer, seq byte) []byte {
+	if t.HasSeq || !t.Present {
+		return append(dst, frame...)
+	}
+	dst = append(dst, frame[:t.Start]...)
+	dst = append(dst, 'A', 'Y', seq, 'A', 'Z')
+	moved := t.Sum - 'A' - 'Y' - uint16(seq)
+	return appendHex(dst, moved, t.Digits, hexCase(frame[t.Start+2:]))
+}
+
 // NonASCII reports whether b has a byte above 0x7F. Many peers sum characters
 // where the protocol says bytes, so such a frame's wrong checksum may be no
 // damage.

@@ -125,3 +125,26 @@ func TestAppendWithoutSeq(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// What AppendWithoutSeq has taken away, AppendWithSeq brings back.
+func TestAppendWithSeq(t *testing.T) {
+	for _, g := range goldenFrames(t) {
+		frame := g.frame(t)
+		tr := sip2.ReadTrailer(frame)
+		bare := sip2.AppendWithoutSeq(nil, frame, tr)
+		got := sip2.AppendWithSeq([]byte("prefix"), bare, sip2.ReadTrailer(bare), '7')[len("prefix"):]
+		want := sip2.AppendRestamped(nil, frame, tr, '7')
+		if tr.Present && !tr.HasSeq {
+			if after := sip2.ReadTrailer(got); after.Seq != '7' || after.Valid != tr.Valid {
+				t.Errorf("%s: %q with trailer %+v, from %+v", g.ID, got, after, tr)
+			}
+			continue
+		}
+		if !bytes.EqualFold(got, want) { // digits of a sum may have no letters to tell the case by
+			t.Errorf("%s: %q, want %q", g.ID, got, want)
+		}
+		if again := sip2.AppendWithSeq(nil, frame, tr, '7'); tr.HasSeq && !bytes.Equal(again, frame) {
+			t.Errorf("%s: %q, want a plain copy of a frame with AY", g.ID, again)
+		}
+	}
+}
