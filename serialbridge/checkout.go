@@ -79,11 +79,13 @@ func (w *wait) tooLate() result {
 // longest if that is not 0, or for the end of the wait.
 func (w *wait) pauseFor(v dedup.Verdict, most time.Duration) {
 	d := time.Duration(1<<62 - 1)
-	if v.Until > 0 {
-		d = max(v.Until-w.s.st.b.gate.Now(), time.Millisecond)
-	}
 	if most > 0 {
-		d = min(d, most)
+		d = most
+	}
+	// An Until that has passed is a reason to look again at once, but none to
+	// read again before the pause is over.
+	if left := v.Until - w.s.st.b.gate.Now(); v.Until > 0 && (left > 0 || most == 0) {
+		d = min(d, max(left, time.Millisecond))
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
