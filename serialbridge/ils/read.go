@@ -114,14 +114,14 @@ func (s *Server) conclude(patron *patronAnswer, item *itemAnswer, note string) R
 	switch {
 	case patron != nil && patron.charged, item != nil && item.chargedToPatron:
 		r.Result = Charged
+	case patron != nil && !patron.absent:
+		r.Note = patron.note
 	case item != nil && item.atOdds() && s.saysCharged():
 		r.Note = "the item's status speaks against it"
-	case patron != nil && patron.absent:
-		r.Result = Absent
-	case patron == nil && item != nil && !s.ReadsPatrons() && item.status == "03" && s.saysCharged():
-		r.Result = Absent
 	case patron != nil:
-		r.Note = patron.note
+		r.Result = Absent
+	case item != nil && !s.ReadsPatrons() && item.status == "03" && s.saysCharged():
+		r.Result = Absent
 	case note != "":
 		r.Note = note
 	default:
