@@ -214,3 +214,42 @@ func TestDownStatusBeforeAny98(t *testing.T) {
 		})
 	}
 }
+
+// An ILS that takes requests and answers none is down, too: each wait ends in
+// time, and nothing is sent twice.
+func TestMuteILS(t *testing.T) {
+	all := requests()
+	all["99"] = "9900802.00"
+	for _, mode := range []serialbridge.WANDown{serialbridge.Answer, serialbridge.Silent, serialbridge.Close} {
+		for code, body := range all {
+			t.Run(string(mode)+" "+code, func(t *testing.T) {
+				bubble(t, func(t *testing.T, r *rig) {
+					r.ils.on(func(*request) bool { return true })
+					k := r.connect("192.0.2.7")
+					request := withTrailer(body, true, 2)
+					k.raw(request + "\r")
+					switch {
+					case mode == serialbridge.Answer && code == "99":
+						got := k.read(14*time.Second + time.Millisecond)
+						if !strings.HasPrefix(got, "98N") || !strings.Contains(got, "|AY2AZ") {
+							t.Errorf("got %q", got)
+						}
+					case mode == serialbridge.Answer, code == "11":
+						// Nobody knows whether the checkout was carried out:
+						// a kiosk must not go on off line with it.
+						k.negative(request, 14*time.Second+time.Millisecond)
+					case mode == serialbridge.Silent:
+						k.none(15 * time.Second)
+					default:
+						k.closed(14*time.Second + time.Millisecond)
+						return
+					}
+					k.none(40 * time.Second)
+					if n := len(r.ils.sent(code)); n != 1 {
+						t.Errorf("%d of it at the ILS", n)
+					}
+				}, wanDown(mode))
+			})
+		}
+	}
+}
