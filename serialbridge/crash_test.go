@@ -10,6 +10,7 @@ import (
 
 	"sip2gate/dedup"
 	"sip2gate/dedup/memory"
+	"sip2gate/serialbridge/sip2"
 )
 
 // A fragile store forgets at a crash what had not to be on the disk yet: all
@@ -198,12 +199,12 @@ func (r *rig) crash(kiosks ...*kiosk) {
 // seq is a frame with another sequence number, its checksum right.
 func seq(t testing.TB, frame string, n byte) string {
 	t.Helper()
-	f := string(frameOf(t, frame))
-	i := strings.LastIndex(f, "|AY")
-	if i < 0 {
+	f := []byte(strings.TrimSuffix(string(frameOf(t, frame)), "\r"))
+	tr := sip2.ReadTrailer(f)
+	if !tr.HasSeq {
 		t.Fatalf("frame %s has no AY", frame)
 	}
-	return edited(t, frame, f[i:i+4], "|AY"+string('0'+n%10))
+	return string(sip2.AppendTrailer(sip2.Body(f, tr), true, '0'+n%10)) + "\r"
 }
 
 // of is a frame about another item.
