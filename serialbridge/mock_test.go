@@ -26,9 +26,11 @@ type mock struct {
 	renewed  int
 	returned int
 	conns    []net.Conn
+	serving  sync.WaitGroup
 	wires    []bytes.Buffer // what each of them has brought
 	script   func(q *request) bool
 	connect  func(ctx context.Context) error // nil: at once
+	wrap     func(net.Conn) net.Conn         // what the gate gets; nil: a bare pipe
 }
 
 type received struct {
@@ -86,7 +88,10 @@ func (m *mock) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	m.wires = append(m.wires, bytes.Buffer{})
 	n := len(m.conns)
 	m.mu.Unlock()
-	go m.serve(there, n)
+	m.serving.Go(func() { m.serve(there, n) })
+	if m.wrap != nil {
+		return m.wrap(here), nil
+	}
 	return here, nil
 }
 

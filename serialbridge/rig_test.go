@@ -44,6 +44,7 @@ type rig struct {
 	ilsTimeout time.Duration
 	match      bool
 	resolve    []string
+	address    string
 	edit       func(c *serialbridge.Config)
 }
 
@@ -55,14 +56,17 @@ func bubble(t *testing.T, f func(t *testing.T, r *rig), setup ...func(r *rig)) {
 			t: t, log: &logBuffer{}, ils: newMock(t),
 			store:  memory.New("a test"),
 			window: 90 * time.Second, settle: 30 * time.Second, ilsTimeout: 10 * time.Second,
-			resolve: []string{"63", "17"},
+			resolve: []string{"63", "17"}, address: "ils:6001",
 		}
 		for _, s := range setup {
 			s(r)
 		}
 		r.start()
 		defer r.log.noPatron(t)
-		defer r.stop() // after a t.Fatal too: a bubble ends with all that runs in it
+		defer func() { // after a t.Fatal too: a bubble ends with all that runs in it
+			r.stop()
+			r.ils.serving.Wait()
+		}()
 		f(t, r)
 	})
 }
@@ -75,7 +79,7 @@ func (r *rig) start() {
 	r.lines, r.calls = make(chan net.Conn), make(chan net.Conn)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.done = cancel, make(chan struct{})
-	target := dedup.NewKeyer(testSecret, false).Digest("ils:", []byte("ils:6001"))
+	target := dedup.NewKeyer(testSecret, false).Digest("ils:", []byte(r.address))
 	gate, err := dedup.New(ctx, dedup.Options{
 		Store: r.store, Clock: bubbleClock{}, Secret: testSecret, Match: r.match,
 		Window: r.window, Settle: r.settle, ILSTimeout: r.ilsTimeout, Target: target,
@@ -85,7 +89,7 @@ func (r *rig) start() {
 	}
 	r.gate = gate
 	srv := ils.NewServer(ils.Config{
-		Address: "ils:6001", Timeout: r.ilsTimeout, Resolve: r.resolve, DialContext: r.ils.dial, Logger: log,
+		Address: r.address, Timeout: r.ilsTimeout, Resolve: r.resolve, DialContext: r.ils.dial, Logger: log,
 	})
 	messages := serialbridge.Messages{
 		Down: []byte("cannot be reached"), Doubt: []byte("could not be confirmed, please ask staff"),
