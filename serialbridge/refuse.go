@@ -41,7 +41,9 @@ func (s *session) refuse(w *wait, r result) []byte {
 		case Silent:
 			return nil
 		case Close:
-			s.closing = s.addr != "" // a serial line has nothing to close
+			if s.addr != "" { // a serial line has nothing to close
+				s.stopping = errClosedForWAN
+			}
 			return nil
 		}
 	}

@@ -29,26 +29,26 @@ const (
 	writeTime = 10 * time.Second
 )
 
-// session is one connection of a kiosk. Its loop alone owns the port's writing
-// side and all fields below; a reader and one worker for each wait talk to it
-// through channels, and run returns when the reader has ended.
+// session is one connection of a kiosk. Its reader, which is run, the workers
+// that serve its waits, and the timer of the deadline take turns: each holds mu
+// while it touches what is below it or writes to the port. Hand-overs between
+// goroutines would cost a passing frame more than all else.
 type session struct {
 	st   *station
 	peer *peer
 	conn port.Conn
 	addr string // of a kiosk on a listening port, without the port number
 
-	in    chan inbound
-	done  chan *wait
-	over  chan struct{} // closed when the loop has ended
-	spoke atomic.Bool   // a whole frame has come
+	spoke atomic.Bool // a whole frame has come
 
-	crlf        atomic.Bool
+	mu          sync.Mutex
+	crlf        bool // the kiosk ends its frames in CR LF
 	outstanding *wait
 	queue       []*wait
-	lastFrame   []byte // written last, without terminator
-	lastAnswers bool   // it answered the newest request
-	closing     bool
+	deadline    *time.Timer // of the outstanding wait
+	lastFrame   []byte      // written last, without terminator
+	lastAnswers bool        // it answered the newest request
+	stopping    error       // no more is read: why
 }
 
 type inbound struct {
@@ -58,10 +58,7 @@ type inbound struct {
 }
 
 func newSession(st *station, p *peer, conn port.Conn, addr string) *session {
-	return &session{
-		st: st, peer: p, conn: conn, addr: addr,
-		in: make(chan inbound), done: make(chan *wait), over: make(chan struct{}),
-	}
+	return &session{st: st, peer: p, conn: conn, addr: addr}
 }
 
 // run serves the connection until it ends or ctx does, and returns why. When
@@ -69,61 +66,59 @@ func newSession(st *station, p *peer, conn port.Conn, addr string) *session {
 // Workers may be owed an answer by the ILS then: the peer's close waits for
 // those.
 func (s *session) run(ctx context.Context) error {
-	var reader sync.WaitGroup
-	var readErr error
-	reader.Go(func() { readErr = s.read(); close(s.in) })
-	defer reader.Wait()
-	defer s.conn.Close()
-	defer close(s.over)
-	defer s.endAll()
+	s.deadline = time.AfterFunc(time.Hour, s.expire) // until a wait sets it
+	stop := context.AfterFunc(ctx, func() { s.stop(context.Cause(ctx)) })
+	defer stop()
+	err := s.read()
+	s.conn.Close()
 
-	timer := time.NewTimer(heartbeat)
-	defer timer.Stop()
-	heart := s.st.b.hearts.start("station " + s.st.cfg.Name)
-	defer heart.stop()
-	frames, stop := s.in, ctx.Done()
-	for {
-		heart.beat()
-		next := heartbeat
-		if s.outstanding != nil {
-			next = min(next, time.Until(s.outstanding.until()))
-		}
-		timer.Reset(next)
-		select {
-		case in, ok := <-frames:
-			if !ok {
-				return readErr
-			}
-			s.frame(in)
-		case <-stop:
-			frames, stop = nil, nil
-			for _, w := range s.queue {
-				w.end()
-			}
-			s.queue = nil
-		case w := <-s.done:
-			s.finished(w)
-		case <-timer.C:
-			if w := s.outstanding; w != nil && time.Until(w.until()) <= 0 {
-				s.finish(w, result{refuse: true, why: w.why()})
-			}
-		}
-		switch {
-		case s.closing:
-			return errClosedForWAN
-		case stop == nil && s.outstanding == nil:
-			return ctx.Err()
-		}
-	}
-}
-
-var errClosedForWAN = errors.New("closed because the ILS cannot be reached (wan_down = close)")
-
-func (s *session) endAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline.Stop()
 	for _, w := range append(s.queue, s.outstanding) {
 		if w != nil {
 			w.end()
 		}
+	}
+	s.queue, s.outstanding = nil, nil
+	if s.stopping != nil {
+		return s.stopping
+	}
+	s.stopping = err
+	return err
+}
+
+var errClosedForWAN = errors.New("closed because the ILS cannot be reached (wan_down = close)")
+
+// stop takes no more frames, and closes the line when what is outstanding has
+// been answered.
+func (s *session) stop(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping != nil {
+		return
+	}
+	s.stopping = why
+	for _, w := range s.queue {
+		w.end()
+	}
+	s.queue = nil
+	if s.outstanding == nil {
+		s.conn.Close()
+	}
+}
+
+// expire answers the outstanding wait when its time is up.
+func (s *session) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.outstanding
+	switch {
+	case w == nil:
+	case time.Until(w.until()) > 0: // a newer transmission has moved it
+		s.deadline.Reset(time.Until(w.until()))
+	default:
+		s.finish(w, result{refuse: true, why: w.why()})
 	}
 }
 
@@ -132,47 +127,50 @@ func (s *session) read() error {
 	scan := sip2.NewScanner(s.st.cfg.Terminator)
 	buf := make([]byte, 4096)
 	begun := time.Now()
+	heard := begun // when the newest byte came
 	telnet := false
+	heart := s.st.b.hearts.start("station " + s.st.cfg.Name)
+	defer heart.stop()
 	for batch := uint64(1); ; batch++ {
-		var deadline time.Time
-		switch {
-		case scan.Partial() && (s.spoke.Load() || s.addr == ""):
-			deadline = time.Now().Add(halfFrameAge)
-		case s.addr != "" && !s.spoke.Load():
-			deadline = begun.Add(firstFrameAge)
-			if scan.Partial() && time.Until(deadline) > halfFrameAge {
-				deadline = time.Now().Add(halfFrameAge)
-			}
+		heart.beat()
+		wake := time.Now().Add(heartbeat)
+		if scan.Partial() {
+			wake = earlier(wake, heard.Add(halfFrameAge))
 		}
-		if err := s.conn.SetReadDeadline(deadline); err != nil {
+		if s.addr != "" && !s.spoke.Load() {
+			wake = earlier(wake, begun.Add(firstFrameAge))
+		}
+		if err := s.conn.SetReadDeadline(wake); err != nil {
 			return err
 		}
 		n, err := s.conn.Read(buf)
 		now := time.Now()
-		scan.Write(buf[:n])
+		if n > 0 {
+			heard = now
+			scan.Write(buf[:n])
+		}
 		for {
 			frame, ok := scan.Next()
 			if !ok {
 				break
 			}
 			s.spoke.Store(true)
-			s.crlf.Store(scan.CRLF())
-			select {
-			case s.in <- inbound{bytes.Clone(frame), now, batch}:
-			case <-s.over:
-				return nil
+			s.mu.Lock()
+			s.crlf = scan.CRLF()
+			if s.stopping == nil {
+				s.frame(inbound{bytes.Clone(frame), now, batch})
 			}
+			s.mu.Unlock()
 		}
 		if notice := scan.Notice(); notice.TooLong > 0 || notice.Skipped > 0 || notice.Telnet {
 			s.report(notice, &telnet)
 		}
 		switch {
-		case err == nil:
-		case !errors.Is(err, os.ErrDeadlineExceeded) || gone(err):
+		case err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || gone(err)):
 			return err
-		case s.addr != "" && !s.spoke.Load() && time.Since(begun) >= firstFrameAge:
+		case s.addr != "" && !s.spoke.Load() && now.Sub(begun) >= firstFrameAge:
 			return errors.New("no whole frame came within a minute")
-		case scan.Partial():
+		case scan.Partial() && now.Sub(heard) >= halfFrameAge:
 			s.st.log.Warn("half_frame_dropped", "length", scan.Drop())
 		}
 	}
@@ -194,20 +192,15 @@ func (s *session) report(n sip2.Notice, telnet *bool) {
 // the session: an answer owed by the ILS is read and stored all the same.
 func (s *session) start(w *wait) {
 	s.outstanding = w
+	s.deadline.Reset(time.Until(w.until()))
 	s.peer.workers.Go(func() {
-		w.result = w.serve()
-		select {
-		case s.done <- w:
-		case <-s.over:
+		r := w.serve()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if w == s.outstanding {
+			s.finish(w, r)
 		}
 	})
-}
-
-// finished takes a worker's result, unless the wait is over already.
-func (s *session) finished(w *wait) {
-	if w == s.outstanding {
-		s.finish(w, w.result)
-	}
 }
 
 // finish answers the outstanding wait, once, and goes on to the next.
@@ -215,7 +208,10 @@ func (s *session) finish(w *wait, r result) {
 	w.end()
 	s.outstanding = nil
 	s.deliver(w, r)
-	if len(s.queue) > 0 && !s.closing {
+	switch {
+	case s.stopping != nil:
+		s.conn.Close()
+	case len(s.queue) > 0:
 		next := s.queue[0]
 		s.queue = s.queue[1:]
 		s.start(next)
@@ -249,7 +245,7 @@ func (s *session) write(frame []byte) bool {
 	switch t := s.st.cfg.Terminator; {
 	case t == sip2.TerminatorLF:
 		buf = append(buf, '\n')
-	case t == sip2.TerminatorCRLF, t == sip2.TerminatorAuto && s.crlf.Load():
+	case t == sip2.TerminatorCRLF, t == sip2.TerminatorAuto && s.crlf:
 		buf = append(buf, '\r', '\n')
 	default:
 		buf = append(buf, '\r')

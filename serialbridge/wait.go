@@ -71,8 +71,6 @@ type wait struct {
 	mu       sync.Mutex
 	deadline time.Time
 	over     bool
-
-	result result // set by the worker before it tells the session
 }
 
 // Patience is how long the kiosk still waits (dedup.Waiter).
