@@ -206,12 +206,13 @@ func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight
 		_ = g.store.Delete(ctx, rec.Key, rec.Token, Behind)
 		return nil, err
 	}
+	f.doubts = it.oldDoubts(others, &rec.Subject)
 	f.join(r.Waiter)
 	it.flights[rec.Key] = f
 	return f, nil
 }
 
-// seen is a completed record as it stood when a change was about to leave.
+// seen is a record as it stood when a change was about to leave.
 type seen struct {
 	key   Digest
 	token Token
@@ -248,12 +249,35 @@ func (it *item) mark(ctx context.Context, records []Record, subject *Digest) ([]
 	}
 }
 
-// end removes completed records that a change has ended, if they are still
-// what the change saw. The item is locked.
-func (it *item) end(ctx context.Context, concerned []seen) {
-	for _, s := range concerned {
-		if rec, ok := it.g.store.Get(s.key); ok && rec.Token == s.token && rec.State == Completed {
-			_ = it.g.store.Delete(ctx, s.key, s.token, Behind) // stale: somebody else ended it
+// oldDoubts are the doubts of the object, but for those of subject, whose
+// request cannot be at work any more: if a change that leaves now is carried
+// out, the object is not on loan by them. The item is locked.
+func (it *item) oldDoubts(records []Record, subject *Digest) []seen {
+	var out []seen
+	now := it.g.clock.Now()
+	for i := range records {
+		r := &records[i]
+		if r.State == Doubtful && (subject == nil || r.Subject != *subject) && it.negativeFrom(r) <= now {
+			out = append(out, seen{r.Key, r.Token})
 		}
+	}
+	return out
+}
+
+// end removes what a change has ended, completed records and old doubts, where
+// it is still what the change saw. The item is locked.
+func (it *item) end(ctx context.Context, concerned, doubts []seen) {
+	for _, s := range concerned {
+		it.endOne(ctx, s, Completed)
+	}
+	for _, s := range doubts {
+		it.endOne(ctx, s, Doubtful)
+	}
+}
+
+func (it *item) endOne(ctx context.Context, s seen, state State) {
+	if rec, ok := it.g.store.Get(s.key); ok && rec.Token == s.token && rec.State == state {
+		_ = it.g.store.Delete(ctx, s.key, s.token, Behind) // stale: somebody else ended it
+		delete(it.negative, s.token)
 	}
 }

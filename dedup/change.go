@@ -36,13 +36,7 @@ func (g *Gate) BeginChange(ctx context.Context, object []byte) (*Change, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{it: it, concerned: concerned}
-	now := g.clock.Now()
-	for i := range records {
-		if r := &records[i]; r.State == Doubtful && it.negativeFrom(r) <= now {
-			c.doubts = append(c.doubts, seen{r.Key, r.Token})
-		}
-	}
+	c := &Change{it: it, concerned: concerned, doubts: it.oldDoubts(records, nil)}
 	for _, f := range it.flights {
 		f.disturbed = true
 	}
@@ -63,13 +57,7 @@ func (c *Change) End(ctx context.Context, e Ending) {
 		it.tell()
 		return
 	case Done:
-		it.end(ctx, c.concerned)
-		for _, s := range c.doubts {
-			if r, ok := it.g.store.Get(s.key); ok && r.Token == s.token && r.State == Doubtful {
-				_ = it.g.store.Delete(ctx, s.key, s.token, Behind)
-				delete(it.negative, s.token)
-			}
-		}
+		it.end(ctx, c.concerned, c.doubts)
 	case Unanswered:
 		it.hold = max(it.hold, now+it.g.opt.Settle)
 		now = it.hold

@@ -32,6 +32,7 @@ type Flight struct {
 	rec       Record
 	disturbed bool // a change of the object was forwarded while it flew
 	concerned []seen
+	doubts    []seen // old enough that an ok=1 is a proof about them too
 	done      chan struct{}
 
 	waiters []Waiter // guarded by it.mu, as all above but done
@@ -97,7 +98,7 @@ func (f *Flight) Complete(ctx context.Context, answer []byte, d Durability) (Rec
 		f.finish(InDoubt, nil)
 		return rec, fmt.Errorf("keep the answer of %s: %w", KeyString(rec.Key), err)
 	}
-	it.end(ctx, f.concerned)
+	it.end(ctx, f.concerned, f.doubts)
 	f.rec = now
 	f.finish(Committed, answer)
 	return now, nil
