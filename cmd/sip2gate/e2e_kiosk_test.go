@@ -150,3 +150,17 @@ func same(t *testing.T, got, want []byte) {
 func someDate(n int) time.Time {
 	return time.Date(2026, 11, 30, 10, 15, n, 0, time.UTC)
 }
+
+// lendsTwice sends a checkout and its repeat, which must make one loan and two
+// equal answers, and returns the frame and the answer.
+func (k *testKiosk) lendsTwice(ils *sim.ILS, item string, o sim.CheckoutOptions) (frame, first []byte) {
+	k.t.Helper()
+	frame = k.CheckoutFrame(reader1, item, o)
+	first = k.ask(frame)
+	if !lent(answer(first)) {
+		k.t.Errorf("checkout of %s: %q", item, first)
+	}
+	same(k.t, k.ask(frame), first)
+	wantCount(k.t, ils, item, oneLoan)
+	return frame, first
+}
