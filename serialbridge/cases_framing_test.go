@@ -194,7 +194,7 @@ func TestC006TextInsteadOfAnAnswer(t *testing.T) {
 				begin := time.Now()
 				k.send("F1")
 				if lends {
-					k.lends(item1, 15*time.Second)
+					k.lends(item1, time.Second) // the text ends the wait
 				} else {
 					k.refused('1', "could not be confirmed", 15*time.Second)
 				}

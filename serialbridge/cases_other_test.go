@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sip2gate/serialbridge"
@@ -66,6 +67,7 @@ func TestC113ConnectionsThatSayNothing(t *testing.T) {
 				if limit != 0 {
 					places = limit
 				}
+				synctest.Wait() // the last one to go has gone
 				standing := 0
 				for i, k := range storm {
 					select {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sip2gate/serialbridge"
-	"sip2gate/serialbridge/sip2"
 )
 
 // Half a frame followed by 5 s without a byte is dropped; a shorter pause is
@@ -54,6 +53,8 @@ func TestHalfAFrame(t *testing.T) {
 	})
 }
 
+const maxFrame = 64 << 10
+
 // A frame is at most 64 KiB; what is longer is discarded to the next CR.
 func TestLongFrames(t *testing.T) {
 	grown := func(n int) string {
@@ -69,18 +70,18 @@ func TestLongFrames(t *testing.T) {
 			bubble(t, func(t *testing.T, r *rig) {
 				k := r.serialOr(c.listen).endingIn(c.end).loggedIn()
 				for range 2 {
-					k.send(grown(sip2.MaxFrame))
+					k.send(grown(maxFrame))
 					k.expect("R1", time.Second)
 				}
 				r.ils.want(item1, 1, 1, 0)
-				if got := r.ils.sent("11")[0].raw + "\r"; got != grown(sip2.MaxFrame) {
+				if got := r.ils.sent("11")[0].raw + "\r"; got != grown(maxFrame) {
 					t.Errorf("the ILS got %d bytes of the 11", len(got))
 				}
 				r.event("frame_too_long", 0)
 
-				long := grown(sip2.MaxFrame + 1)
+				long := grown(maxFrame + 1)
 				k.send(of(t, item2, long))
-				k.send(of(t, item2, grown(3*sip2.MaxFrame)))
+				k.send(of(t, item2, grown(3*maxFrame)))
 				k.none(20 * time.Second)
 				r.event("frame_too_long", 2)
 				k.send("F3")
@@ -323,5 +324,36 @@ func TestDoubledFields(t *testing.T) {
 			k.send(edited(t, "CI", "AOMAIN|", "AOMAIN|AOMAIN|")) // no 11
 			k.expect("R-CI", time.Second)
 		})
+	})
+}
+
+// An ILS may demand the last number plus one. It sees no gap where frames were
+// sent back or answered here, and the kiosk sees its own numbers all the same.
+func TestNumbersWithoutGaps(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		k := r.serial().loggedIn()
+		k.send("F1")
+		k.expect("R1", time.Second)
+		for _, x := range [][2]string{
+			{seq(t, "F3", 2), of(t, item2, seq(t, "R1", 2))},
+			{strings.Replace(seq(t, "F1", 3), "BON", "BOX", 1), "96"},
+			{seq(t, "CI", 4), seq(t, "R-CI", 4)},
+			{seq(t, "F3", 5), of(t, item2, seq(t, "R1", 5))}, // a repeat: one read, no 11
+			{"97", of(t, item2, seq(t, "R1", 5))},
+			{seq(t, "CI", 9), seq(t, "R-CI", 9)},
+			{seq(t, "END", 9), seq(t, "R-END", 9)},
+			{seq(t, "END", 0), seq(t, "R-END", 0)},
+		} {
+			k.send(x[0])
+			k.expect(x[1], 4*time.Second)
+		}
+		for i, f := range r.ils.sent("") {
+			if want := fmt.Sprintf("AY%dAZ", i%10); !strings.Contains(f.raw, want) {
+				t.Errorf("frame %d at the ILS is %q", i, f.raw)
+			}
+		}
+		if n := r.ils.reads(); n == 0 {
+			t.Error("the repeat was not verified")
+		}
 	})
 }
