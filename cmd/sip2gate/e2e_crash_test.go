@@ -103,7 +103,7 @@ func TestC035KilledBetweenClaimAndForwarding(t *testing.T) {
 			k.login("kiosk1", password1)
 			fault(t, ils, sim.Fault{Kind: sim.Drop, Code: "93"})
 			ils.HangUp(false)
-			g.event("ils_up")
+			waitILS(t, ils, "the end of the link", func(s sim.Snapshot) bool { return s.OpenConnections() == 0 })
 			k.send(append(k.CheckoutFrame(reader1, item1, base(0)), '\r'))
 			waitILS(t, ils, "the gate's own login", func(s sim.Snapshot) bool { return s.Received("93") == 2 })
 			g.event("checkout_admitted", "item", item1)

@@ -156,6 +156,16 @@ func (g *gateProcess) eventAfter(mark int, name string, fields ...any) event {
 	return e
 }
 
+// eitherEvent waits for the first event of one of two names in this run.
+func (g *gateProcess) eitherEvent(a, b string) {
+	g.t.Helper()
+	if !g.log.awaitAny(patience, func() bool {
+		return len(g.log.events(g.begun, a))+len(g.log.events(g.begun, b)) > 0
+	}) {
+		g.t.Fatalf("neither %s nor %s in the log:\n%s", a, b, g.log)
+	}
+}
+
 // kill is kill -9.
 func (g *gateProcess) kill() {
 	g.t.Helper()

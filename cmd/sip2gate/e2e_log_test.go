@@ -96,19 +96,32 @@ func (e event) has(fields []any) bool {
 
 // await waits for an event from a point of the log on.
 func (l *processLog) await(mark int, limit time.Duration, name string, fields ...any) (event, bool) {
+	var found []event
+	ok := l.awaitAny(limit, func() bool {
+		found = l.events(mark, name, fields...)
+		return len(found) > 0
+	})
+	if !ok {
+		return nil, false
+	}
+	return found[0], true
+}
+
+// awaitAny waits until ok is true, which it looks at after each change.
+func (l *processLog) awaitAny(limit time.Duration, ok func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
 		l.mu.Lock()
 		changed := l.changed
 		l.mu.Unlock()
-		if found := l.events(mark, name, fields...); len(found) > 0 {
-			return found[0], true
+		if ok() {
+			return true
 		}
 		select {
 		case <-changed:
 		case <-timer.C:
-			return nil, false
+			return false
 		}
 	}
 }
