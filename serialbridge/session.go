@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sip2gate/serialbridge/ils"
 	"sip2gate/serialbridge/port"
 	"sip2gate/serialbridge/sip2"
 )
@@ -188,19 +189,43 @@ func (s *session) report(n sip2.Notice, telnet *bool) {
 	}
 }
 
-// start gives a wait to a worker. The worker ends with the exchange, not with
-// the session: an answer owed by the ILS is read and stored all the same.
+// start sends a request on its way. One that needs no decision goes straight
+// to the link if that is free; others get a worker. Either ends with the
+// exchange, not with the session: an answer owed by the ILS is read and stored
+// all the same.
 func (s *session) start(w *wait) {
 	s.outstanding = w
 	s.deadline.Reset(time.Until(w.until()))
-	s.peer.workers.Go(func() {
-		r := w.serve()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if w == s.outstanding {
-			s.finish(w, r)
-		}
+	s.peer.workers.Add(1)
+	if s.try(w) {
+		return
+	}
+	go func() { // peer.close waits for it
+		defer s.peer.workers.Done()
+		s.take(w, w.serve())
+	}()
+}
+
+// tryLimit is what a link's send buffer surely takes without waiting.
+const tryLimit = 2048
+
+func (s *session) try(w *wait) bool {
+	if w.kind == checkout || w.kind == change || len(w.frame) > tryLimit {
+		return false
+	}
+	return s.peer.link.Try(ils.Request{Frame: w.frame, Ready: w.ready}, func(a ils.Answer, err error) {
+		defer s.peer.workers.Done()
+		s.take(w, w.passed(&a, err))
 	})
+}
+
+// take takes in what a wait has come to, unless it is over already.
+func (s *session) take(w *wait, r result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w == s.outstanding {
+		s.finish(w, r)
+	}
 }
 
 // finish answers the outstanding wait, once, and goes on to the next.

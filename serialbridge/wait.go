@@ -143,10 +143,15 @@ func (w *wait) pass() result {
 		}
 	}
 	a, err := link.Do(ctx, req)
+	return w.passed(&a, err)
+}
+
+// passed is what an exchange has come to.
+func (w *wait) passed(a *ils.Answer, err error) result {
 	if err != nil {
 		return w.failed(err)
 	}
-	w.s.learn(w, &a)
+	w.s.learn(w, a)
 	return result{frame: a.Frame}
 }
 

@@ -1,6 +1,7 @@
 package ils
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -27,18 +28,22 @@ func dialer(userTimeout time.Duration) func(context.Context, string, string) (ne
 	return d.DialContext
 }
 
-// conn is one TCP (or TLS) connection to the ILS. Its reader goroutine ends
-// when the connection does; dead is closed then.
+// conn is one TCP (or TLS) connection to the ILS. Its reader goroutine judges
+// what comes and ends each call, so that an answer changes hands no more often
+// than it must; dead is closed when it has ended.
 type conn struct {
 	net  net.Conn
 	raw  net.Conn // below TLS
 	scan *sip2.Scanner
 
-	frames  chan []byte   // whole frames, in order
-	dead    chan struct{} // the reader has ended
-	err     error         // why, set before dead is closed
-	pending atomic.Bool   // a request is outstanding: what comes is its answer
-	crlf    atomic.Bool   // the peer ends its frames in CR LF
+	crlf atomic.Bool   // the peer ends its frames in CR LF
+	dead chan struct{} // the reader has ended
+
+	mu    sync.Mutex
+	call  *call  // the request that is outstanding
+	ended bool   // the reader takes no more calls
+	op    string // what failed, and why, if it was this side's doing
+	why   error
 
 	once sync.Once
 }
@@ -53,8 +58,7 @@ func (s *Server) open(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the ILS at %s: %w", s.cfg.Address, err)
 	}
-	c := &conn{net: raw, raw: raw, scan: sip2.NewScanner(s.cfg.Terminator),
-		frames: make(chan []byte, 4), dead: make(chan struct{})}
+	c := &conn{net: raw, raw: raw, scan: sip2.NewScanner(s.cfg.Terminator), dead: make(chan struct{})}
 	if s.cfg.TLS != nil {
 		t := tls.Client(raw, s.cfg.TLS)
 		if err := t.HandshakeContext(ctx); err != nil {
@@ -67,47 +71,114 @@ func (s *Server) open(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// read hands on whole frames. What comes while nothing is outstanding ends
-// the connection: request and answer would be out of step from then on.
+// read serves the connection until it fails, and then ends the call that is
+// outstanding.
 func (c *conn) read() {
-	defer close(c.dead)
-	defer c.close()
+	err := c.frames()
+	c.mu.Lock()
+	k := c.call
+	c.call, c.ended = nil, true
+	op := "wait for the ILS's answer"
+	if c.why != nil {
+		op, err = c.op, c.why
+	}
+	c.mu.Unlock()
+	if k == nil {
+		c.close()
+	} else {
+		c.abort()
+	}
+	close(c.dead)
+	if k != nil {
+		k.fail(op, err)
+	}
+}
+
+// frames takes in what the ILS sends. What comes while nothing is outstanding
+// ends the connection: request and answer would be out of step from then on.
+func (c *conn) frames() error {
 	buf := make([]byte, 4096)
 	for {
 		n, err := c.net.Read(buf)
 		c.scan.Write(buf[:n])
 		c.crlf.Store(c.scan.CRLF())
-		for {
-			frame, ok := c.scan.Next()
-			if !ok {
-				break
+		frame, ok := c.scan.Next()
+		for ok {
+			c.mu.Lock()
+			k := c.call
+			c.mu.Unlock()
+			if k == nil {
+				return errUnasked
 			}
-			if !c.pending.Load() {
-				c.err = errUnasked
-				return
-			}
-			select {
-			case c.frames <- append([]byte(nil), frame...):
-			default: // a flood of answers to one request
-				c.err = errUnasked
-				return
+			a, verdict := k.l.judge.answer(bytes.Clone(frame), k.l.srv, k.l.delim, k.l.log)
+			frame, ok = c.scan.Next()
+			switch {
+			case errors.Is(verdict, errNotOurs):
+			case verdict != nil:
+				c.give(k, "read the ILS's answer", verdict)
+				return verdict
+			default:
+				c.answered(k, a, ok)
 			}
 		}
 		if err != nil {
-			c.err = fmt.Errorf("read from the ILS: %w", err)
-			return
+			return fmt.Errorf("read from the ILS: %w", err)
 		}
 	}
 }
 
+// answered ends a call well. If more has come behind the answer, the
+// connection takes no other call.
+func (c *conn) answered(k *call, a Answer, more bool) {
+	c.mu.Lock()
+	mine := c.call == k
+	if mine {
+		c.call = nil
+		c.ended = c.ended || more
+	}
+	c.mu.Unlock()
+	if mine { // else it was given up at this very moment
+		k.succeed(a)
+	}
+}
+
+// give gives a call up: the connection is aborted, and its reader ends the
+// call. A call that has ended already is left alone.
+func (c *conn) give(k *call, op string, err error) {
+	c.mu.Lock()
+	mine := c.call == k
+	if mine && c.why == nil {
+		c.op, c.why = op, err
+	}
+	c.mu.Unlock()
+	if mine {
+		c.abort()
+	}
+}
+
+// take makes k the outstanding call, unless the connection has ended.
+func (c *conn) take(k *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	c.call = k
+	return true
+}
+
 // alive reports whether the connection can take a request.
 func (c *conn) alive() bool {
-	select {
-	case <-c.dead:
-		return false
-	default:
-		return len(c.frames) == 0
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended
+}
+
+// busy reports whether a request is outstanding.
+func (c *conn) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.call != nil
 }
 
 // close ends a connection with nothing outstanding.
@@ -117,10 +188,12 @@ func (c *conn) close() { c.once.Do(func() { c.net.Close() }) }
 // dropped. After a plain close the kernel would go on sending, and the ILS
 // could carry the request out long after we have given it up.
 func (c *conn) abort() {
-	if l, ok := c.raw.(interface{ SetLinger(int) error }); ok {
-		_ = l.SetLinger(0) // a connection that is gone already has nothing to drop
-	}
-	c.once.Do(func() { c.raw.Close() })
+	c.once.Do(func() {
+		if l, ok := c.raw.(interface{ SetLinger(int) error }); ok {
+			_ = l.SetLinger(0) // a connection that is gone already has nothing to drop
+		}
+		c.raw.Close()
+	})
 }
 
 // write sends one frame with the terminator that the peer uses itself, in one

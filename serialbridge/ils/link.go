@@ -46,6 +46,7 @@ var (
 	ErrDamaged = errors.New("the answer was damaged on the way")
 	ErrLate    = errors.New("the answer belongs to an earlier request")
 	ErrLogin   = errors.New("the ILS refused the login")
+	errHungUp  = errors.New("the ILS has closed the connection")
 	// ErrNotWanted ends an exchange whose Ready refused.
 	ErrNotWanted = errors.New("nobody waits for the answer any more")
 )
@@ -129,72 +130,6 @@ func (l *Link) Failed() bool {
 // number plus one (invenio-sip2).
 func (l *Link) Swallowed() { l.num.own.Store(true) }
 
-// Request is one frame for the ILS.
-type Request struct {
-	Frame []byte
-	// Ready is called when all is set and nothing has been written. If it
-	// returns an error nothing is written. It may be nil.
-	Ready func() error
-	// Probe asks for a 99 first if the link has been silent for long.
-	Probe bool
-	// Replay says what of the remembered login a new connection needs first.
-	Replay Replay
-}
-
-// Replay is how much of the remembered login is replayed on a new connection
-// before a request: all of it, but for what the request itself is.
-type Replay uint8
-
-const (
-	ReplayAll   Replay = iota
-	ReplayLogin        // the request is a 99
-	ReplayNone         // the request is a 93
-)
-
-// Answer is what came back.
-type Answer struct {
-	Frame []byte
-	Msg   sip2.Message
-	// Foreign: a 12 that names another item than the 11 did. It is passed
-	// on, and proves nothing.
-	Foreign bool
-	// NotDone: a 98 in place of the answer that surely belongs to this
-	// request: it was not carried out.
-	NotDone bool
-}
-
-// Do sends one request when its turn has come and returns the answer. ctx
-// bounds all that comes before the first byte is written; from then on the
-// answer is waited for as long as the server's timeout says, whatever happens
-// to ctx, since it is owed to the gate.
-func (l *Link) Do(ctx context.Context, req Request) (Answer, error) {
-	select {
-	case <-l.turn:
-	case <-ctx.Done():
-		return Answer{}, &Error{Op: "wait for the link", Err: context.Cause(ctx)}
-	}
-	defer func() { l.turn <- struct{}{} }()
-	return l.do(ctx, req)
-}
-
-func (l *Link) do(ctx context.Context, req Request) (Answer, error) {
-	c, err := l.ensure(ctx, req.Replay)
-	if err != nil {
-		return Answer{}, err
-	}
-	if req.Probe && time.Since(l.last) > coldAfter {
-		if c, err = l.probe(ctx, c); err != nil {
-			return Answer{}, err
-		}
-	}
-	if req.Ready != nil {
-		if err := req.Ready(); err != nil {
-			return Answer{}, &Error{Op: "send to the ILS", Err: err}
-		}
-	}
-	return l.exchange(c, req.Frame, l.srv.cfg.Timeout)
-}
-
 // probe makes sure that a silent connection still reaches the ILS; one that
 // does not is replaced by a new one, which needs no probe.
 func (l *Link) probe(ctx context.Context, c *conn) (*conn, error) {
@@ -246,55 +181,6 @@ func (l *Link) own(body []byte) []byte {
 		return body
 	}
 	return sip2.AppendTrailer(body, true, '0')
-}
-
-// exchange writes one request on c and waits for its answer. On any failure
-// the connection is aborted: a link with an unanswered request is never used
-// again.
-func (l *Link) exchange(c *conn, frame []byte, timeout time.Duration) (Answer, error) {
-	deadline := time.Now().Add(timeout)
-	out := l.num.next(frame)
-	c.pending.Store(true)
-	l.judge.begin(out, l.delim)
-	left := true
-	fail := func(op string, err error) (Answer, error) {
-		c.abort()
-		<-c.dead
-		l.drop(c, err)
-		return Answer{}, &Error{Op: op, Sent: left, Err: err}
-	}
-	var err error
-	if left, err = c.write(out, l.srv.cfg.Terminator, deadline); err != nil {
-		return fail("send to the ILS", err)
-	}
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
-	for {
-		var got []byte
-		select {
-		case got = <-c.frames:
-		case <-timer.C:
-			return fail("wait for the ILS's answer", ErrTimeout)
-		case <-c.dead:
-			select {
-			case got = <-c.frames: // it came before the end did
-			default:
-				return fail("wait for the ILS's answer", c.err)
-			}
-		}
-		a, verdict := l.judge.answer(got, l.srv, l.delim, l.log)
-		switch verdict {
-		case nil:
-			c.pending.Store(false)
-			l.last = time.Now()
-			l.srv.learn(&a.Msg)
-			l.setUp()
-			return a, nil
-		case errNotOurs:
-			continue
-		}
-		return fail("read the ILS's answer", verdict)
-	}
 }
 
 // drop forgets a connection that has failed.
@@ -435,7 +321,7 @@ func (l *Link) Close(ctx context.Context) {
 	l.conn = nil
 	l.mu.Unlock()
 	if c != nil {
-		if c.pending.Load() {
+		if c.busy() {
 			c.abort()
 		} else {
 			c.close()
