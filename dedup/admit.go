@@ -20,9 +20,10 @@ type Request struct {
 	Own     bool          // the machine's own repeat
 	Waiter  Waiter        // who waits for the answer
 
-	// Read is what a read begun after Arrived showed of the record with
-	// this Token, if any.
+	// Read is what a read begun at gate time Begun, after Arrived, showed of
+	// the record with this Token, if any.
 	Read  ReadResult
+	Begun time.Duration
 	Token Token
 
 	id          *Identity
@@ -73,7 +74,8 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 	if standing != nil {
 		v.Record = *standing
 		facts.Same = SameRequest(standing, r.fingerprint, r.Partial)
-		if r.Token == standing.Token {
+		// What a read saw charged may be what a change has ended since.
+		if r.Token == standing.Token && (r.Read != Charged || it.changed <= r.Begun) {
 			facts.Read = r.Read
 		}
 	}

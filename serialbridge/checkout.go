@@ -157,7 +157,7 @@ func (w *wait) apply(ctx context.Context, rec dedup.Record, details bool) dedup.
 	if err != nil {
 		w.s.st.log.Error("gate_failed", "error", err.Error())
 	}
-	w.req.Read, w.req.Token = rd.Result, now.Token
+	w.req.Read, w.req.Begun, w.req.Token = rd.Result, begun, now.Token
 	w.s.st.logSettled(now, did)
 	switch did {
 	case dedup.SettledNotLent:
