@@ -67,7 +67,11 @@ func (m *memory) keepLogin(frame []byte) {
 		return
 	}
 	m.accepted = append(m.accepted, bytes.Clone(frame))
-	if len(m.accepted) > acceptedLogins {
+	most := acceptedLogins
+	if m.st.cfg.Listen == nil {
+		most = 1 // one kiosk, one login: the last
+	}
+	if len(m.accepted) > most {
 		m.accepted = m.accepted[1:]
 	}
 	m.save("accepted", bytes.Join(m.accepted, []byte{'\r'}))

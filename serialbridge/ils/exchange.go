@@ -3,7 +3,7 @@ package ils
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"sip2gate/serialbridge/sip2"
@@ -125,16 +125,18 @@ func (l *Link) exchange(c *conn, frame []byte, timeout time.Duration) (Answer, e
 type call struct {
 	l     *Link
 	c     *conn
-	left  atomic.Bool // a byte may have gone out
 	timer *time.Timer
 	done  func(Answer, error)
+
+	writing sync.Mutex // held until the write has returned
+	left    bool       // a byte may have gone out
 }
 
 // begin makes a call. done is called once, from the connection's reader; if
 // begin returns false it never is, and nothing was written.
 func (l *Link) begin(c *conn, frame []byte, timeout time.Duration, done func(Answer, error)) bool {
 	k := &call{l: l, c: c, done: done}
-	k.left.Store(true)
+	k.writing.Lock()
 	out := l.num.next(frame)
 	l.judge.begin(out, l.delim)
 	k.timer = time.AfterFunc(timeout, func() { c.give(k, "wait for the ILS's answer", ErrTimeout) })
@@ -142,9 +144,10 @@ func (l *Link) begin(c *conn, frame []byte, timeout time.Duration, done func(Ans
 		k.timer.Stop()
 		return false
 	}
-	left, err := c.write(out, l.srv.cfg.Terminator, time.Now().Add(timeout))
+	var err error
+	k.left, err = c.write(out, l.srv.cfg.Terminator, time.Now().Add(timeout))
+	k.writing.Unlock()
 	if err != nil {
-		k.left.Store(left)
 		c.give(k, "send to the ILS", err)
 	}
 	return true
@@ -160,6 +163,9 @@ func (k *call) succeed(a Answer) {
 
 func (k *call) fail(op string, err error) {
 	k.timer.Stop()
+	k.writing.Lock() // the connection is closed: the write ends
+	left := k.left
+	k.writing.Unlock()
 	k.l.drop(k.c, err)
-	k.done(Answer{}, &Error{Op: op, Sent: k.left.Load(), Err: err})
+	k.done(Answer{}, &Error{Op: op, Sent: left, Err: err})
 }
