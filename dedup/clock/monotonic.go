@@ -5,14 +5,6 @@ import (
 	"time"
 )
 
-// process counts from when the package was first used and knows no boot id.
-type process struct{}
-
-var started = sync.OnceValue(time.Now)
-
-func (process) BootID() (string, error)          { return "", nil }
-func (process) Boottime() (time.Duration, error) { return time.Since(started()), nil }
-
 type monotonic struct{ start time.Time }
 
 // Monotonic is a clock that starts at zero and follows the process's
