@@ -209,6 +209,8 @@ func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight
 		return nil, err
 	}
 	f.doubts = it.oldDoubts(others, &rec.Subject)
+	_, f.afterDoubt = it.released[rec.Subject]
+	delete(it.released, rec.Subject)
 	f.join(r.Waiter)
 	it.flights[rec.Key] = f
 	return f, nil

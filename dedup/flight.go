@@ -33,7 +33,9 @@ type Flight struct {
 	disturbed bool // a change of the object was forwarded while it flew
 	concerned []seen
 	doubts    []seen // old enough that an ok=1 is a proof about them too
-	done      chan struct{}
+
+	afterDoubt bool
+	done       chan struct{}
 
 	waiters []Waiter // guarded by it.mu, as all above but done
 
@@ -43,6 +45,11 @@ type Flight struct {
 
 // Key is the transaction's.
 func (f *Flight) Key() Digest { return f.rec.Key }
+
+// AfterDoubt reports whether it is the first of this subject and object since
+// a read released a doubt: that what was in doubt then was carried out late
+// may be why it is refused.
+func (f *Flight) AfterDoubt() bool { return f.afterDoubt }
 
 // Done is closed when the flight has ended.
 func (f *Flight) Done() <-chan struct{} { return f.done }

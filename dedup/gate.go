@@ -113,7 +113,8 @@ type item struct {
 	hold     time.Duration // until then no request of the object is sent and no mark is cleared
 	changed  time.Duration // when the newest change ended, or may at the latest
 	negative map[Token]time.Duration
-	news     chan struct{} // closed and replaced when something has changed
+	released map[Digest]time.Duration // subject → when a read released a doubt of his
+	news     chan struct{}            // closed and replaced when something has changed
 }
 
 // item enters the object: it returns with the item locked. leave it again.
@@ -125,6 +126,7 @@ func (g *Gate) item(object Digest) *item {
 			g: g, object: object,
 			flights:  make(map[Digest]*Flight),
 			negative: make(map[Token]time.Duration),
+			released: make(map[Digest]time.Duration),
 			changed:  -1, // no change yet
 			news:     make(chan struct{}),
 		}
@@ -158,6 +160,12 @@ func (it *item) disturbed(since time.Duration) bool {
 // idle reports whether nothing would be lost if the item were forgotten.
 func (it *item) idle(now time.Duration) bool {
 	const overlap = 10 * time.Minute // longer than any read lasts
+	const comesBack = time.Hour      // longer than a patron queues at the desk
+	for _, at := range it.released {
+		if at+comesBack > now {
+			return false
+		}
+	}
 	return it.refs == 0 && len(it.flights) == 0 && it.changing == 0 && it.hold <= now &&
 		(it.changed < 0 || it.changed+overlap <= now) && len(it.negative) == 0
 }

@@ -78,6 +78,7 @@ func (it *item) settleDoubt(ctx context.Context, rec Record, rd Reading) (Settle
 			return Unchanged, rec, err
 		}
 		delete(it.negative, rec.Token)
+		it.released[rec.Subject] = it.g.clock.Now()
 		return SettledNotLent, rec, nil
 	}
 	return Unchanged, rec, nil

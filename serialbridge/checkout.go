@@ -159,10 +159,7 @@ func (w *wait) apply(ctx context.Context, rec dedup.Record, details bool) dedup.
 	}
 	w.req.Read, w.req.Begun, w.req.Token = rd.Result, begun, now.Token
 	w.s.st.logSettled(now, did)
-	switch did {
-	case dedup.SettledNotLent:
-		w.reserved = true
-	case dedup.Ended:
+	if did == dedup.Ended {
 		w.event("checkout_ended", "why", "the ILS says that the item is not on loan to this patron any more")
 	}
 	return did
@@ -233,9 +230,10 @@ func (w *wait) answered(ctx context.Context, f *dedup.Flight, a *ils.Answer, ms 
 	switch {
 	case m.Code == sip2.CodeRequestSCResend, m.Code == sip2.CodeACSStatus && a.NotDone,
 		m.Code == sip2.CodeCheckoutResponse && ok == "0":
-		if ok == "0" && w.reserved {
-			if r, done := w.doubleCheck(ctx, f); done {
-				return r, true
+		if ok == "0" && f.AfterDoubt() {
+			if lent, done := w.doubleCheck(ctx, f); done {
+				r = lent
+				break
 			}
 		}
 		if err := f.Release(ctx, a.Frame); err != nil {
@@ -275,7 +273,6 @@ func (st *station) completion() dedup.Durability {
 // One more read decides what the patron is told, since "already checked out"
 // (FOLIO) would be the loan that was in doubt.
 func (w *wait) doubleCheck(ctx context.Context, f *dedup.Flight) (result, bool) {
-	w.reserved = false
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
 	rd := w.s.st.readAbout(ctx, w.s.peer.link, f.Record(), &w.msg, true)
@@ -285,7 +282,7 @@ func (w *wait) doubleCheck(ctx context.Context, f *dedup.Flight) (result, bool) 
 	rec, err := f.Complete(context.WithoutCancel(ctx), rd.Answer, w.s.st.completion())
 	if err != nil {
 		w.s.st.log.Error("gate_failed", "error", err.Error())
-		return result{}, false
+		return result{frame: rd.Answer, replay: true}, true // the flight has ended
 	}
 	w.s.st.logSettled(rec, dedup.SettledLent)
 	return result{frame: rd.Answer, replay: true, record: &rec}, true

@@ -63,10 +63,9 @@ type wait struct {
 	ctx    context.Context // ends with the wait
 	cancel context.CancelCauseFunc
 
-	newest   sip2.Trailer // of the newest transmission; the session's
-	atILS    atomic.Bool  // the gate waits for the ILS on its behalf
-	refusal  atomic.Uint32
-	reserved bool // the first try after a doubt was settled as not lent; the worker's
+	newest  sip2.Trailer // of the newest transmission; the session's
+	atILS   atomic.Bool  // the gate waits for the ILS on its behalf
+	refusal atomic.Uint32
 
 	mu       sync.Mutex
 	deadline time.Time
