@@ -26,6 +26,13 @@ type Request struct {
 	Begun time.Duration
 	Token Token
 
+	// Upload: it was made while the machine was off line, and is read before
+	// it is taken for new work. Mute: no reads are to be had at all.
+	Upload, Mute bool
+	// Blind is what a read begun at BlindBegun, after Arrived, showed of the
+	// loan while there was no record, with the answer to give if Charged.
+	Blind Reading
+
 	id          *Identity
 	fingerprint []Digest
 	touched     Token // of the record whose window this transmission has moved
@@ -69,7 +76,12 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 	standing, others := it.records(r)
 	facts := Facts{
 		Now: r.Arrived, Window: g.opt.Window, Own: r.Own,
-		Held: g.clock.Now() < it.hold,
+		Held:    g.clock.Now() < it.hold,
+		Amnesia: r.Arrived < g.amnesia.until, Upload: r.Upload, Mute: r.Mute,
+		Proof: r.Blind.Begun >= g.amnesia.negative,
+	}
+	if r.Blind.Result != Charged || !it.disturbed(r.Blind.Begun+1) {
+		facts.Blind = r.Blind.Result
 	}
 	if standing != nil {
 		v.Record = *standing
@@ -100,7 +112,11 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 		}
 	case Settle:
 		v.Until = it.negativeFrom(standing)
-	case Claim:
+	case Look:
+		if facts.Amnesia {
+			v.Until = g.amnesia.negative
+		}
+	case Claim, Adopt:
 		for i := range others {
 			other := &others[i]
 			if d := Obstacle(other, r.id.Subject, g.clock.Now(), it.negativeOf(other)); d != Claim {
@@ -111,15 +127,19 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 				return v, nil
 			}
 		}
+		if v.Decision == Adopt {
+			return v, it.adopt(ctx, r, &v)
+		}
 		flight, err := it.claim(ctx, r, others)
 		if err != nil {
 			return v, err
 		}
 		if flight == nil { // lost the insert: what stands is the verdict
 			v.Decision = Wait
-			v.Until = g.clock.Now() + 50*time.Millisecond
+			v.Until = g.clock.Now() + retryAfter
 			break
 		}
+		flight.unchecked = facts.Amnesia && facts.Mute
 		v.Flight, v.Record = flight, flight.rec
 	}
 	return v, nil
@@ -175,20 +195,51 @@ func (g *Gate) touch(ctx context.Context, r *Request, rec *Record) {
 	}
 }
 
-// claim makes the durable claim. The item is locked.
-func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight, error) {
-	g := it.g
-	now := g.clock.Now()
+// newRecord is a claim that nobody has made yet.
+func (g *Gate) newRecord(r *Request) Record {
 	rec := Record{
 		Key: r.id.Key, Pair: r.id.Pair, Object: r.id.Object, Subject: r.id.Subject,
 		Token: newToken(), State: Claimed,
 		Compared: r.fingerprint, Partial: r.Partial, Target: g.opt.Target,
 		Station: r.Station, Scope: string(r.Scope), Label: string(Trim(r.Object)),
-		ClaimedAt: now, TouchedAt: r.Arrived,
+		ClaimedAt: g.clock.Now(), TouchedAt: r.Arrived,
 	}
 	if g.opt.Wall != nil {
 		rec.Since = g.opt.Wall()
 	}
+	return rec
+}
+
+// adopt keeps a loan that a read has shown and nobody here knew of. The item
+// is locked.
+func (it *item) adopt(ctx context.Context, r *Request, v *Verdict) error {
+	g := it.g
+	rec := g.newRecord(r)
+	g.complete(&rec, r.Blind.Answer, it.disturbed(r.Blind.Begun))
+	standing, err := g.store.Insert(ctx, rec, r.Arrived)
+	if err != nil {
+		return fmt.Errorf("keep the loan of %s that a read has shown: %w", KeyString(rec.Key), err)
+	}
+	if standing != nil { // lost the insert: what stands is the verdict
+		v.Decision, v.Until = Wait, g.clock.Now()+retryAfter
+		return nil
+	}
+	it.endOlder(ctx, rec.Subject, rec.ClaimedAt)
+	if got, ok := g.store.Get(rec.Key); ok {
+		rec = got
+	}
+	v.Record = rec
+	return nil
+}
+
+// retryAfter is how long a lost insert waits before it is judged again: only
+// another gate on the same store can have won it.
+const retryAfter = 50 * time.Millisecond
+
+// claim makes the durable claim. The item is locked.
+func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight, error) {
+	g := it.g
+	rec := g.newRecord(r)
 	rec.Request = g.seal.Seal(rec.label("request"), r.Payload)
 
 	standing, err := g.store.Insert(ctx, rec, r.Arrived)
@@ -210,6 +261,7 @@ func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight
 	}
 	f.doubts = it.oldDoubts(others, &rec.Subject)
 	_, f.afterDoubt = it.released[rec.Subject]
+	f.afterDoubt = f.afterDoubt || r.Blind.Result == Absent // or since what was forgotten
 	delete(it.released, rec.Subject)
 	f.join(r.Waiter)
 	it.flights[rec.Key] = f

@@ -34,7 +34,8 @@ type Flight struct {
 	concerned []seen
 	doubts    []seen // old enough that an ok=1 is a proof about them too
 
-	afterDoubt bool
+	afterDoubt bool // a read said "not lent" right before
+	unchecked  bool // records may be missing, and nobody could be asked
 	done       chan struct{}
 
 	waiters []Waiter // guarded by it.mu, as all above but done
@@ -50,6 +51,10 @@ func (f *Flight) Key() Digest { return f.rec.Key }
 // a read released a doubt: that what was in doubt then was carried out late
 // may be why it is refused.
 func (f *Flight) AfterDoubt() bool { return f.afterDoubt }
+
+// Unchecked reports whether it was admitted although records may be missing
+// and nobody could be asked.
+func (f *Flight) Unchecked() bool { return f.unchecked }
 
 // Done is closed when the flight has ended.
 func (f *Flight) Done() <-chan struct{} { return f.done }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -23,6 +24,10 @@ type Options struct {
 	Settle         time.Duration // the longest the ILS may take to carry out what it never answered; default 60 s
 	ILSTimeout     time.Duration // the longest the kernel may go on sending after a kill; default 10 s
 
+	// Amnesia: records of an earlier run may be missing. For an hour each
+	// transmission of which nothing is known is read before it is sent.
+	Amnesia bool
+
 	Target Digest       // which ILS the requests go to
 	Wall   func() int64 // wall clock in Unix seconds for staff, 0 if not known to be right; nil: never known
 }
@@ -36,9 +41,17 @@ type Gate struct {
 	seal  *Sealer
 	opt   Options
 
+	amnesia struct{ until, negative time.Duration } // gate time
+
 	mu    sync.Mutex
 	items map[Digest]*item
 }
+
+// amnesiaLasts is how long after a loss each unknown transmission is read.
+const amnesiaLasts = time.Hour
+
+// keptAmnesia names the gate time at which it ends, kept over restarts.
+const keptAmnesia = "amnesia-until"
 
 // New makes a gate over a store and takes stock of it: whatever was claimed
 // when the last run ended is in doubt from now on, and an object with a mark
@@ -70,6 +83,19 @@ func cmpOr(d, def time.Duration) time.Duration {
 // takeStock runs once, before anybody else has the gate.
 func (g *Gate) takeStock(ctx context.Context) error {
 	late := g.clock.Now() + g.opt.ILSTimeout + g.opt.Settle
+	g.amnesia.negative = late
+	if v, ok := g.store.Value(keptAmnesia); ok {
+		if until, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			g.amnesia.until = time.Duration(until)
+		}
+	}
+	if g.opt.Amnesia {
+		g.amnesia.until = g.clock.Now() + amnesiaLasts
+		until := strconv.AppendInt(nil, int64(g.amnesia.until), 10)
+		if err := g.store.Put(ctx, keptAmnesia, until, Behind); err != nil {
+			return fmt.Errorf("keep that records were lost: %w", err)
+		}
+	}
 	for r := range g.store.All() {
 		switch {
 		case r.State == Claimed:

@@ -57,6 +57,13 @@ const (
 	// AskStaff: what is known does not allow an answer. Refuse it and send
 	// the patron to the desk.
 	AskStaff
+	// Look: nothing is known of it, and that may be because it was forgotten,
+	// or because it happened elsewhere. Read before it is sent, then decide
+	// again.
+	Look
+	// Adopt: a read shows the loan though nothing is known of it. Keep it as
+	// completed with the read's answer, and give that.
+	Adopt
 )
 
 // Facts is what is known of a transmission when it is judged.
@@ -67,13 +74,23 @@ type Facts struct {
 	Same   bool       // fingerprint equal to the record's
 	Held   bool       // a change of the item left and was not answered
 	Read   ReadResult // of this very record, begun after the transmission arrived
+
+	// What follows counts where there is no record.
+	Amnesia bool       // records of before may be missing
+	Upload  bool       // it was made while the machine was off line
+	Blind   ReadResult // a read of the loan, begun after the transmission arrived
+	Proof   bool       // that read was begun late enough for a negative to count
+	Mute    bool       // this object's keeper answers no reads at all
 }
 
 // Judge is the verdict table for one record of the same key; nil is no record.
 func Judge(r *Record, f Facts) Decision {
 	if r == nil || r.Expired(f.Now) {
-		if f.Held {
+		switch {
+		case f.Held:
 			return Wait
+		case f.Amnesia || f.Upload:
+			return judgeUnknown(f)
 		}
 		return Claim
 	}
@@ -108,6 +125,22 @@ func Judge(r *Record, f Facts) Decision {
 		return ReplayUnverified
 	}
 	return Verify
+}
+
+// judgeUnknown is for a transmission that must not be taken for new work just
+// because nothing is known of it. Where the keeper cannot be read it is sent:
+// an upload is never dropped, and after amnesia there is nothing better.
+func judgeUnknown(f Facts) Decision {
+	switch {
+	case f.Mute:
+		return Claim
+	case f.Blind == Charged:
+		return Adopt
+	case f.Blind == Absent && (f.Proof || !f.Amnesia),
+		f.Blind == Unreadable && !f.Amnesia:
+		return Claim
+	}
+	return Look
 }
 
 // SameRequest compares fingerprints. An offline upload often lacks the PIN:

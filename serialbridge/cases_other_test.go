@@ -238,13 +238,15 @@ func TestC119NothingIsRebuilt(t *testing.T) {
 		k := r.serial().loggedIn()
 		sent, heard := frames(t, "LOGIN"), frames(t, "R-LOGIN-Y")
 		for _, x := range [][2]string{
-			{"F1", "R1"}, {"CI", "R-CI"}, {"PI", "R-PI-NONE"}, {"END", "R-END"},
+			{"F1", "R1"}, {"CI", "R-CI"}, {"PI", "R-PI-NONE"},
+			// The checkin has ended the key of F1: this is new work. (Behind the
+			// frames with later dates it would be an upload, and be read first.)
+			{"F-TAIL", "R1-SEQ"},
+			{"F-AYAZ", of(t, "AY1AZ0001", seq(t, "R1", 4))},
+			{"END", "R-END"},
 			{"RENEW", seq(t, "30"+string(frameOf(t, "R1"))[2:], 8)},
 			{trailed(hold, '2'), trailed("161Y20261130    101600AOMAIN|AA"+patron1+"|AJ|ZZ|", '2')},
 			{trailed(info, '3'), trailed(titles, '3')},
-			// The checkin has ended the key of F1: this is new work.
-			{"F-TAIL", "R1-SEQ"},
-			{"F-AYAZ", of(t, "AY1AZ0001", seq(t, "R1", 4))},
 			{"STAT", "R-STAT-NOPIPE"},
 		} {
 			k.send(x[0])

@@ -26,6 +26,7 @@ func (w *wait) checkout() result {
 		if w.ctx.Err() != nil {
 			return w.tooLate()
 		}
+		w.req.Mute = !w.s.st.b.srv.Readable()
 		v, err := gate.Admit(w.ctx, w.req)
 		if err != nil {
 			w.s.st.log.Error("gate_failed", "error", err.Error())
@@ -45,8 +46,16 @@ func (w *wait) checkout() result {
 		case dedup.Wait:
 			w.setWhy(overdue)
 			w.pauseFor(v, 0)
+		case dedup.Look:
+			w.look(v, pause)
+		case dedup.Adopt:
+			w.s.st.logSettled(v.Record, dedup.SettledLent)
+			return w.memory(v)
 		case dedup.Replay, dedup.ReplayUnverified:
-			return w.replay(v)
+			age := gate.Now() - v.Record.CompletedAt
+			w.event("duplicate_checkout_suppressed", "age_ms", age.Milliseconds(),
+				"unverified", v.Decision == dedup.ReplayUnverified)
+			return w.memory(v)
 		case dedup.Verify:
 			w.verify(v.Record)
 		case dedup.Settle:
@@ -121,20 +130,15 @@ func (w *wait) joined(f *dedup.Flight) (result, bool) {
 	return r, true
 }
 
-// replay answers from memory.
-func (w *wait) replay(v dedup.Verdict) result {
-	gate := w.s.st.b.gate
-	answer, err := gate.Answer(&v.Record)
+// memory is the stored answer of the verdict's record.
+func (w *wait) memory(v dedup.Verdict) result {
+	answer, err := w.s.st.b.gate.Answer(&v.Record)
 	if err != nil {
 		w.event("checkout_refused", "why", "the stored answer is damaged", "error", err.Error())
 		return result{refuse: true, why: unanswered}
 	}
-	age := gate.Now() - v.Record.CompletedAt
-	w.event("duplicate_checkout_suppressed", "age_ms", age.Milliseconds(),
-		"unverified", v.Decision == dedup.ReplayUnverified)
 	w.s.peer.link.Swallowed()
-	rec := v.Record
-	return result{frame: answer, replay: true, record: &rec}
+	return result{frame: answer, replay: true, record: &v.Record}
 }
 
 // verify asks the ILS whether a completed checkout still stands.
@@ -181,7 +185,12 @@ func (w *wait) forward(f *dedup.Flight) (result, bool) {
 	gate, log := w.s.st.b.gate, w.s.st.log
 	ctx := context.Background() // what is owed to the gate outlives the wait
 	w.setWhy(unreachable)
-	w.event("checkout_admitted")
+	if f.Unchecked() {
+		w.event("checkout_admitted", "unchecked", true,
+			"hint", "records were lost, and this ILS cannot be asked whether the loan stands already")
+	} else {
+		w.event("checkout_admitted")
+	}
 	sent := gate.Now()
 	a, err := w.s.peer.link.Do(w.ctx, ils.Request{
 		Frame: w.frame,

@@ -67,6 +67,7 @@ func (s *session) newWait(in inbound, m sip2.Message) *wait {
 		s.peer.institution = ao
 		s.peer.mu.Unlock()
 	}
+	stale := s.peer.dates.stale(&m, s.st.horizon())
 	switch m.Code {
 	case sip2.CodeLogin:
 		w.kind = login
@@ -76,6 +77,9 @@ func (s *session) newWait(in inbound, m sip2.Message) *wait {
 		w.kind = change
 	case sip2.CodeCheckout:
 		w.kind = s.classifyCheckout(w, at)
+		if w.req != nil {
+			w.req.Upload = stale || w.req.Partial
+		}
 	}
 	switch w.kind {
 	case pass, change:

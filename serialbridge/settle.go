@@ -26,17 +26,21 @@ func (st *station) readAbout(ctx context.Context, link *ils.Link, rec dedup.Reco
 	if m == nil {
 		return rd
 	}
+	return st.read(ctx, link, m, details)
+}
+
+// read asks the ILS whether the loan that a checkout asks for stands.
+func (st *station) read(ctx context.Context, link *ils.Link, m *sip2.Message, details bool) dedup.Reading {
 	got := link.Read(ctx, query(m), details)
 	switch got.Result {
 	case ils.Charged:
-		rd.Result = dedup.Charged
-		rd.Answer = st.lent(m, got)
+		return dedup.Reading{Result: dedup.Charged, Answer: st.lent(m, got)}
 	case ils.Absent:
-		rd.Result = dedup.Absent
-	default:
-		st.log.Info("read_unclear", "dedup_key", dedup.KeyString(rec.Key), "item", rec.Label, "why", got.Note)
+		return dedup.Reading{Result: dedup.Absent}
 	}
-	return rd
+	item, _ := m.Field("AB")
+	st.log.Info("read_unclear", "item", string(dedup.Trim(item)), "why", got.Note)
+	return dedup.Reading{Result: dedup.Unreadable}
 }
 
 func query(m *sip2.Message) ils.Query {

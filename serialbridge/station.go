@@ -233,6 +233,7 @@ type peer struct {
 	checks  checks
 	hist    *history
 	patient patience
+	dates   dates
 	workers sync.WaitGroup
 
 	mu            sync.Mutex

@@ -101,7 +101,7 @@ func openGate(ctx context.Context, c *config.Config, log *slog.Logger) (*openedG
 	if err != nil {
 		return nil, err
 	}
-	store, now, err := openStore(ctx, c, path, key, log)
+	store, now, forgot, err := openStore(ctx, c, path, key, log)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func openGate(ctx context.Context, c *config.Config, log *slog.Logger) (*openedG
 		Store: store, Clock: now, Secret: key, Match: c.Gate.Sequence == "match",
 		Window: c.Gate.Window, DoubtRetention: c.Gate.DoubtRetention,
 		Settle: c.ILS.Settle, ILSTimeout: c.ILS.Timeout,
-		Target: target, Wall: wallSeconds,
+		Amnesia: forgot, Target: target, Wall: wallSeconds,
 	})
 	if err != nil {
 		_ = store.Close() // the first error says more
@@ -144,8 +144,9 @@ func loadSecret(path, store string, log *slog.Logger) ([]byte, error) {
 	return dedupRandom(), nil
 }
 
-// openStore opens the durable store, or one in memory in its place.
-func openStore(ctx context.Context, c *config.Config, path string, key []byte, log *slog.Logger) (dedup.Store, clock.Clock, error) {
+// openStore opens the durable store, or one in memory in its place. forgot:
+// records of an earlier run may be missing.
+func openStore(ctx context.Context, c *config.Config, path string, key []byte, log *slog.Logger) (_ dedup.Store, _ clock.Clock, forgot bool, _ error) {
 	opt := bolt.Options{
 		Path: path, Secret: key, Source: clock.System(), Logger: log, RunDir: "/run",
 		Slice: max(c.Gate.Window/8, time.Second),
@@ -161,11 +162,11 @@ func openStore(ctx context.Context, c *config.Config, path string, key []byte, l
 	store, report, err := bolt.Open(ctx, opt)
 	switch {
 	case errors.Is(err, bolt.ErrInUse), ctx.Err() != nil:
-		return nil, nil, err
+		return nil, nil, false, err
 	case err != nil:
 		log.Error("store_degraded", "error", err.Error(), "hint", "checkouts are remembered in memory only")
 		fallback, now := bolt.Fallback(opt, err)
-		return fallback, now, nil
+		return fallback, now, true, nil
 	}
 	if report.SetAside != "" {
 		log.Error("store_set_aside", "file", report.SetAside, "why", report.Amnesia, "carried_over", report.Records)
@@ -174,7 +175,7 @@ func openStore(ctx context.Context, c *config.Config, path string, key []byte, l
 	}
 	log.Info("store_opened", "records", report.Records, "damaged", report.Damaged,
 		"created", report.Created, "unclean", report.Unclean)
-	return store, store.Clock(), nil
+	return store, store.Clock(), report.Amnesia != "", nil
 }
 
 // checkInChild examines a store whose last opening did not end, in a process
