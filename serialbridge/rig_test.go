@@ -43,6 +43,7 @@ type rig struct {
 	settle     time.Duration
 	ilsTimeout time.Duration
 	match      bool
+	amnesia    bool
 	resolve    []string
 	address    string
 	edit       func(c *serialbridge.Config)
@@ -81,7 +82,7 @@ func (r *rig) start() {
 	r.cancel, r.done = cancel, make(chan struct{})
 	target := dedup.NewKeyer(testSecret, false).Digest("ils:", []byte(r.address))
 	gate, err := dedup.New(ctx, dedup.Options{
-		Store: r.store, Clock: bubbleClock{}, Secret: testSecret, Match: r.match,
+		Store: r.store, Clock: bubbleClock{}, Secret: testSecret, Match: r.match, Amnesia: r.amnesia,
 		Window: r.window, Settle: r.settle, ILSTimeout: r.ilsTimeout, Target: target,
 	})
 	if err != nil {
