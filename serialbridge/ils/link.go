@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sip2gate/serialbridge/backoff"
 	"sip2gate/serialbridge/sip2"
 )
 
@@ -82,6 +83,8 @@ type Link struct {
 	conn       *conn
 	connecting chan struct{} // closed when the attempt under way has ended
 	connErr    error         // how the last attempt ended
+	retry      backoff.Timer // the pauses after attempts that failed
+	notBefore  time.Time     // when the next attempt may begin
 	state      state
 	closed     bool
 
@@ -216,7 +219,8 @@ func (l *Link) setDown(err error) {
 }
 
 // ensure returns a connection that is logged in. An attempt to connect goes
-// on when ctx ends, for the next one who asks; there is one at a time. A login
+// on when ctx ends, for the next one who asks; there is one at a time, and a
+// pause after one that failed. A login
 // that the ILS refuses does not stand in the way of the station's own next 93.
 func (l *Link) ensure(ctx context.Context, replay Replay) (*conn, error) {
 	for {
@@ -235,6 +239,18 @@ func (l *Link) ensure(ctx context.Context, replay Replay) (*conn, error) {
 		}
 		attempt := l.connecting
 		fresh := attempt == nil
+		if pause := time.Until(l.notBefore); fresh && pause > 0 {
+			err := l.connErr
+			l.mu.Unlock()
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+				continue
+			case <-ctx.Done():
+				timer.Stop()
+				return nil, &Error{Op: "connect to the ILS", Err: err}
+			}
+		}
 		if fresh {
 			attempt = make(chan struct{})
 			l.connecting = attempt
@@ -269,6 +285,11 @@ func (l *Link) connect(done chan struct{}, replay Replay) {
 	}
 	l.mu.Lock()
 	l.connErr, l.connecting = err, nil
+	if err != nil {
+		l.notBefore = time.Now().Add(l.retry.Next())
+	} else {
+		l.retry.Reset()
+	}
 	switch {
 	case err == nil && l.closed:
 		c.close()
