@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,11 +224,14 @@ func (l *logBuffer) events(name string) []map[string]any {
 	return out
 }
 
+var logTimes = regexp.MustCompile(`"time":"[^"]*"`)
+
 // noPatron fails if the log shows who borrowed what.
 func (l *logBuffer) noPatron(t *testing.T) {
 	t.Helper()
+	log := logTimes.ReplaceAllString(l.String(), "") // a time can have any digits
 	for _, secret := range []string{"21234000000011", "21234000000029", "4711", "4712", "s3cret", "The Long Rain", "Reader One"} {
-		if strings.Contains(l.String(), secret) {
+		if strings.Contains(log, secret) {
 			t.Errorf("the log shows %q:\n%s", secret, l)
 		}
 	}
