@@ -30,7 +30,7 @@ func (s *simFlags) read(t *terminal, args []string) (code int, ok bool) {
 	f.BoolVar(&s.opts.NoReads, "no-reads", false, "do not answer 17 and 63")
 	f.BoolVar(&s.opts.CheckAZ, "check-az", false, "answer 96 to a wrong checksum")
 	f.BoolVar(&s.opts.CheckAY, "check-ay", false, "answer 96 to a gap in the sequence numbers")
-	f.Func("persona", "naive (lends twice, if not given), koha (renews) or folio (refuses)", func(v string) (err error) {
+	f.Func("persona", "naive (lends twice, if not given), koha or sierra (renew), evergreen (renews by policy), folio or evergreen-mediator (refuse), rero (refuses, but lends twice within a second)", func(v string) (err error) {
 		s.opts.Persona, err = sim.ParsePersona(v)
 		return err
 	})

@@ -228,7 +228,7 @@ func TestILSSimRefusesBadCommandLines(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--persona", "sierra"}, exitUsage, "naive, koha or folio"},
+		{[]string{"--persona", "alma"}, exitUsage, "naive, rero or sierra"},
 		{[]string{"--fault", "lost"}, exitUsage, "lost:11"},
 		{[]string{"--terminator", "nul"}, exitUsage, "cr, crlf or lf"},
 		{[]string{"--error-detection", "maybe"}, exitUsage, "mirror, on or off"},

@@ -62,7 +62,8 @@ func (c *conn) scStatus(r request) []byte {
 
 // status is a 98. It reads settings only.
 func (c *conn) status() []byte {
-	return c.message("98YYYYNN100003%s2.00", c.now()).
+	mayRenew := yn(c.ils.opts.RenewalLimit >= 0)
+	return c.message("98YYY%sNN100003%s2.00", mayRenew, c.now()).
 		with("AO", c.ils.opts.Institution).with("AM", "Main Library").with("BX", c.supported()).b
 }
 
@@ -141,6 +142,7 @@ func (c *conn) order(r request) order {
 	o := order{
 		conn: c.number, code: r.code, patron: r.field("AA"), item: r.field("AB"),
 		feeAccepted: r.field("BO") == "Y", cancel: r.field("BI") == "Y", noBlock: r.fixed("no_block") == "Y",
+		mayRenew: r.fixed("sc_renewal_policy") == "Y",
 	}
 	if o.noBlock {
 		o.due = r.date("nb_due_date", c.ils.opts.Clock().Location())

@@ -54,7 +54,7 @@ type Options struct {
 	// LoanPeriod is the length of a loan and of a renewal; 0 means 21 days.
 	LoanPeriod time.Duration
 	// RenewalLimit is how often one loan can be renewed; 0 means 5, less means
-	// never.
+	// that no renewals are allowed, and the 98 says so.
 	RenewalLimit int
 	// Patrons and Items by barcode. Others are made up on first use unless
 	// KnownOnly is set.

@@ -25,6 +25,7 @@ type loan struct {
 	number   int
 	patron   string
 	item     string
+	begun    time.Time
 	due      time.Time
 	renewals int
 }
@@ -47,6 +48,7 @@ type order struct {
 	feeAccepted  bool
 	cancel       bool
 	noBlock      bool // lent off line: nothing may be refused any more
+	mayRenew     bool // SC renewal policy Y
 }
 
 // library is what the ILS knows of patrons, items and loans. It is guarded by
@@ -127,9 +129,13 @@ func (b *library) checkout(o order) outcome {
 		out := b.refuse(o, "A fee of "+it.Fee+" applies")
 		out.fee = it.Fee
 		return out
-	case own != nil && b.habits.again == refuse:
+	case own != nil && b.habits.again == refuse && b.opts.Clock().Sub(own.begun) >= b.habits.races:
 		return b.refuse(o, b.habits.lent)
-	case own != nil && b.habits.again == renew:
+	case own != nil && b.habits.again == renewByPolicy && (!o.mayRenew || b.opts.RenewalLimit < 0):
+		out := b.refuse(o, "Renewals are not permitted")
+		out.renewal = true
+		return out
+	case own != nil && (b.habits.again == renew || b.habits.again == renewByPolicy):
 		out := b.renew(o)
 		out.message = b.habits.lent
 		if !out.ok {
@@ -188,7 +194,7 @@ func (b *library) refuse(o order, why string) outcome {
 // lend opens a loan. code is empty if it was not opened over SIP2.
 func (b *library) lend(conn int, code, item, patron string, due time.Time) *loan {
 	b.last++
-	l := &loan{number: b.last, patron: patron, item: item, due: due}
+	l := &loan{number: b.last, patron: patron, item: item, begun: b.opts.Clock(), due: due}
 	b.byItem[item] = append(b.byItem[item], l)
 	b.byPatron[patron] = append(b.byPatron[patron], l)
 	b.note(Entry{Event: EventLoan, Conn: conn, Code: code, Item: item, Patron: patron, Loan: l.number, Due: due})

@@ -2,7 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Persona is the kind of library system that an [ILS] plays.
@@ -25,16 +28,40 @@ const (
 	// on, repeats its last answer when both AY and AZ equal those of the frame
 	// before (on, and on the same connection), and hangs up on unknown codes.
 	Folio Persona = "folio"
+	// Evergreen, behind its SIPServer, renews if the 11's SC renewal policy is Y
+	// and its own policy allows renewals (RenewalLimit is not negative); else
+	// the second Checkout is answered ok=0 with renewal ok=Y. Unknown codes end
+	// the connection.
+	Evergreen Persona = "evergreen"
+	// EvergreenMediator is Evergreen behind SIP2Mediator, with its newer back
+	// end: it refuses a second Checkout, "already checked out".
+	EvergreenMediator Persona = "evergreen-mediator"
+	// Sierra renews. An item on loan to another patron it lends all the same,
+	// by default, and ends the other loan: a late duplicate can take the item
+	// away from the next borrower.
+	Sierra Persona = "sierra"
+	// Rero (RERO ILS, Invenio) refuses a second Checkout, but two that come
+	// within a second make two loans. Unknown codes end the connection.
+	Rero Persona = "rero"
 )
 
 // ParsePersona reads a persona's name, in any case.
 func ParsePersona(name string) (Persona, error) {
 	p := Persona(strings.ToLower(name))
 	if _, ok := personas[p]; !ok {
-		return "", fmt.Errorf("unknown persona %q: use naive, koha or folio", name)
+		all := Personas()
+		names := make([]string, len(all))
+		for i, p := range all {
+			names[i] = string(p)
+		}
+		last := len(names) - 1
+		return "", fmt.Errorf("unknown persona %q: use %s or %s", name, strings.Join(names[:last], ", "), names[last])
 	}
 	return p, nil
 }
+
+// Personas are all that there are, in the order of their names.
+func Personas() []Persona { return slices.Sorted(maps.Keys(personas)) }
 
 // Reaction is what an [ILS] does with a message code that it does not know, or
 // that is switched off.
@@ -83,6 +110,7 @@ type again int
 const (
 	lendAgain again = iota
 	renew
+	renewByPolicy // only if the SC renewal policy of the 11 and its own allow it
 	refuse
 )
 
@@ -91,16 +119,17 @@ type traits struct {
 	terminator string
 	unknown    Reaction
 	again      again
-	takesOver  bool   // lends an item that another patron has, ending that loan
-	cancels    bool   // BI=Y in an 11 undoes the loan
-	returnsAll bool   // a Checkin of an item that is not on loan is ok=1
-	closes     bool   // a blank line ends the session
-	resendAY0  bool   // the answer to 97 is rebuilt with AY0 and ends in CR
-	repeats    bool   // equal AY and AZ: the last answer again
-	loginFirst bool   // before the login anything else ends the connection
-	supported  string // BX, see SIP2 2.00, ACS status
-	lent       string // AF of a second Checkout that renewed or was refused
-	failed     string // first six bytes of a refused 12, without the date
+	races      time.Duration // two Checkouts of a patron so close together make two loans
+	takesOver  bool          // lends an item that another patron has, ending that loan
+	cancels    bool          // BI=Y in an 11 undoes the loan
+	returnsAll bool          // a Checkin of an item that is not on loan is ok=1
+	closes     bool          // a blank line ends the session
+	resendAY0  bool          // the answer to 97 is rebuilt with AY0 and ends in CR
+	repeats    bool          // equal AY and AZ: the last answer again
+	loginFirst bool          // before the login anything else ends the connection
+	supported  string        // BX, see SIP2 2.00, ACS status
+	lent       string        // AF of a second Checkout that renewed or was refused
+	failed     string        // first six bytes of a refused 12, without the date
 }
 
 var personas = map[Persona]traits{
@@ -116,6 +145,26 @@ var personas = map[Persona]traits{
 	Folio: {
 		terminator: "\r", unknown: HangUp, again: refuse, returnsAll: true, repeats: true,
 		supported: "YYYNYYYYYYYNNYYY", failed: "120NUN",
+		lent: "Item is already checked out",
+	},
+	Evergreen: {
+		terminator: "\r", unknown: HangUp, again: renewByPolicy, returnsAll: true, resendAY0: true,
+		supported: "YYYYYYYYYYYNYYYY", failed: "120NUN",
+		lent: "Item is already checked out to you: renewing item.",
+	},
+	EvergreenMediator: {
+		terminator: "\r", unknown: HangUp, again: refuse, returnsAll: true,
+		supported: "YYYYYYYYYYYNNYYY", failed: "120NUN", // 19 and 25 are not in its tables
+		lent: "Item is already checked out",
+	},
+	Sierra: {
+		terminator: "\r", unknown: Silence, again: renew, takesOver: true, returnsAll: true,
+		supported: "YYYYYYYYYYYYYYYY", failed: "120NUN",
+		lent: "Item is already checked out to you: renewed.",
+	},
+	Rero: {
+		terminator: "\r", unknown: HangUp, again: refuse, races: time.Second,
+		supported: "YYYYYYYYYYYYYYYY", failed: "120NUN",
 		lent: "Item is already checked out",
 	},
 }
