@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,13 +43,13 @@ func TestSecondCheckoutByPersona(t *testing.T) {
 		{sim.Rero, "120N", "120N", 0, patron},
 	} {
 		t.Run(string(c.persona), func(t *testing.T) {
-			now := at()
 			opts := known(c.persona)
-			opts.Clock = func() time.Time { return now }
+			var later atomic.Int64
+			opts.Clock = func() time.Time { return at().Add(time.Duration(later.Load())) }
 			ils := start(t, opts)
 			k := kiosk(t, ils.Addr())
 			checkout(t, k, patron, item, sim.CheckoutOptions{})
-			now = now.Add(48 * time.Hour)
+			later.Add(int64(48 * time.Hour))
 			head, m := checkout(t, k, patron, item, sim.CheckoutOptions{})
 			equal(t, "second", head, c.second)
 			if field(m, "AF") == "" {
@@ -97,9 +98,9 @@ func TestEvergreenRenewsOnlyByPolicy(t *testing.T) {
 }
 
 func TestReroLendsTwiceWithinASecond(t *testing.T) {
-	now := at()
 	opts := known(sim.Rero)
-	opts.Clock = func() time.Time { return now }
+	var later atomic.Int64
+	opts.Clock = func() time.Time { return at().Add(time.Duration(later.Load())) }
 	ils := start(t, opts)
 	k := kiosk(t, ils.Addr())
 	for i, c := range []struct {
@@ -111,7 +112,7 @@ func TestReroLendsTwiceWithinASecond(t *testing.T) {
 		{999 * time.Millisecond, "121N", 2},
 		{time.Second, "120N", 2}, // after the newest loan
 	} {
-		now = now.Add(c.later)
+		later.Add(int64(c.later))
 		head, _ := checkout(t, k, patron, item, sim.CheckoutOptions{})
 		equal(t, fmt.Sprint("checkout ", i+1), head, c.want)
 		equal(t, "open loans", ils.OpenLoans(item), c.open)
