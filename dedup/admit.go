@@ -33,9 +33,9 @@ type Request struct {
 	// loan while there was no record, with the answer to give if Charged.
 	Blind Reading
 
-	id          *Identity
-	fingerprint []Digest
-	touched     Token // of the record whose window this transmission has moved
+	forms   []form // under each secret, the newest first
+	ring    *ring  // that the forms were made with
+	touched Token  // of the record whose window this transmission has moved
 }
 
 // Verdict is what is to be done with a transmission.
@@ -64,15 +64,11 @@ type Verdict struct {
 // disk when its wait ends would be nobody's. The store bounds each step.
 func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 	ctx = context.WithoutCancel(ctx)
-	if r.id == nil {
-		id := g.keys.Identify(r.Scope, r.Subject, r.Object, r.Sequence)
-		r.id = &id
-		r.fingerprint = g.keys.Fingerprint(id.Pair, r.Compared)
-	}
-	it := g.item(r.id.Object)
+	it := g.item(ObjectDigest(r.Object))
 	defer it.leave()
+	r.identify(g.ring.Load())
 
-	v := Verdict{Key: r.id.Key, Changed: it.news}
+	v := Verdict{Key: r.forms[0].Key, Changed: it.news}
 	standing, others := it.records(r)
 	facts := Facts{
 		Now: r.Arrived, Window: g.opt.Window, Own: r.Own,
@@ -85,7 +81,7 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 	}
 	if standing != nil {
 		v.Record = *standing
-		facts.Same = SameRequest(standing, r.fingerprint, r.Partial)
+		facts.Same = SameRequest(standing, r.formOf(standing).fingerprint, r.Partial)
 		// What a read saw charged may be what a change has ended since.
 		if r.Token == standing.Token && (r.Read != Charged || it.changed <= r.Begun) {
 			facts.Read = r.Read
@@ -119,7 +115,7 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 	case Claim, Adopt:
 		for i := range others {
 			other := &others[i]
-			if d := Obstacle(other, r.id.Subject, g.clock.Now(), it.negativeOf(other)); d != Claim {
+			if d := Obstacle(other, r.formOf(other).Subject, g.clock.Now(), it.negativeOf(other)); d != Claim {
 				v.Decision, v.Record = d, *other
 				if other.State == Doubtful {
 					v.Until = it.negativeFrom(other)
@@ -153,8 +149,7 @@ func (it *item) negativeOf(r *Record) time.Duration {
 }
 
 // records finds the record that stands for this transmission, and the live
-// records of the object that do not. After a change of the sequence mode a
-// live record of the other form stands too: both are of the same pair.
+// records of the object that do not.
 func (it *item) records(r *Request) (standing *Record, others []Record) {
 	all := it.g.store.Object(it.object)
 	for i := range all {
@@ -162,8 +157,7 @@ func (it *item) records(r *Request) (standing *Record, others []Record) {
 		if rec.Expired(r.Arrived) {
 			continue
 		}
-		otherForm := rec.Pair == r.id.Pair && (r.id.Key == r.id.Pair || rec.Key == rec.Pair)
-		if rec.Key == r.id.Key || otherForm && standing == nil {
+		if rec.Key == r.forms[0].Key || standing == nil && r.is(rec) {
 			if standing != nil {
 				others = append(others, *standing)
 			}
@@ -172,9 +166,9 @@ func (it *item) records(r *Request) (standing *Record, others []Record) {
 		}
 		others = append(others, *rec)
 	}
-	if standing == nil {
+	for i := 0; i < len(r.forms) && standing == nil; i++ {
 		// A record whose object does not show (it was damaged) still has its key.
-		if rec, ok := it.g.store.Get(r.id.Key); ok && !rec.Expired(r.Arrived) {
+		if rec, ok := it.g.store.Get(r.forms[i].Key); ok && !rec.Expired(r.Arrived) {
 			standing = &rec
 		}
 	}
@@ -197,10 +191,11 @@ func (g *Gate) touch(ctx context.Context, r *Request, rec *Record) {
 
 // newRecord is a claim that nobody has made yet.
 func (g *Gate) newRecord(r *Request) Record {
+	id := &r.forms[0]
 	rec := Record{
-		Key: r.id.Key, Pair: r.id.Pair, Object: r.id.Object, Subject: r.id.Subject,
-		Token: newToken(), State: Claimed,
-		Compared: r.fingerprint, Partial: r.Partial, Target: g.opt.Target,
+		Key: id.Key, Pair: id.Pair, Object: id.Object, Subject: id.Subject,
+		Under: r.ring.newest().name, Token: newToken(), State: Claimed,
+		Compared: id.fingerprint, Partial: r.Partial, Target: g.opt.Target,
 		Station: r.Station, Scope: string(r.Scope), Label: string(Trim(r.Object)),
 		ClaimedAt: g.clock.Now(), TouchedAt: r.Arrived,
 	}
@@ -224,7 +219,7 @@ func (it *item) adopt(ctx context.Context, r *Request, v *Verdict) error {
 		v.Decision, v.Until = Wait, g.clock.Now()+retryAfter
 		return nil
 	}
-	it.endOlder(ctx, rec.Subject, rec.ClaimedAt)
+	it.endOlder(ctx, rec.Subject, rec.Under, rec.ClaimedAt)
 	if got, ok := g.store.Get(rec.Key); ok {
 		rec = got
 	}
@@ -240,7 +235,7 @@ const retryAfter = 50 * time.Millisecond
 func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight, error) {
 	g := it.g
 	rec := g.newRecord(r)
-	rec.Request = g.seal.Seal(rec.label("request"), r.Payload)
+	rec.Request = r.ring.newest().seal.Seal(rec.label("request"), r.Payload)
 
 	standing, err := g.store.Insert(ctx, rec, r.Arrived)
 	if err != nil {
@@ -253,16 +248,19 @@ func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight
 	if got, ok := g.store.Get(rec.Key); ok {
 		f.rec = got
 	}
-	f.concerned, err = it.mark(ctx, others, &rec.Subject)
+	f.concerned, err = it.mark(ctx, others, r)
 	if err != nil {
 		// The claim stands alone: nothing has left, so it can go again.
 		_ = g.store.Delete(ctx, rec.Key, rec.Token, Behind)
 		return nil, err
 	}
-	f.doubts = it.oldDoubts(others, &rec.Subject)
-	_, f.afterDoubt = it.released[rec.Subject]
-	f.afterDoubt = f.afterDoubt || r.Blind.Result == Absent // or since what was forgotten
-	delete(it.released, rec.Subject)
+	f.doubts = it.oldDoubts(others, r)
+	f.afterDoubt = r.Blind.Result == Absent // since what was forgotten
+	for _, form := range r.forms {
+		_, released := it.released[form.Subject]
+		f.afterDoubt = f.afterDoubt || released
+		delete(it.released, form.Subject)
+	}
 	f.join(r.Waiter)
 	it.flights[rec.Key] = f
 	return f, nil
@@ -275,14 +273,15 @@ type seen struct {
 }
 
 // mark marks the completed records that a change concerns, durably, and
-// returns them. Where there are none it writes nothing. The item is locked.
-func (it *item) mark(ctx context.Context, records []Record, subject *Digest) ([]seen, error) {
+// returns them. Where there are none it writes nothing. by is the request that
+// is the change, nil for a checkin. The item is locked.
+func (it *item) mark(ctx context.Context, records []Record, by *Request) ([]seen, error) {
 	for {
 		var concerned []seen
 		var marks []Record
 		for i := range records {
 			rec := &records[i]
-			if !Concerned(rec, subject) {
+			if !Concerned(rec, by.subject(rec)) {
 				continue
 			}
 			concerned = append(concerned, seen{rec.Key, rec.Token})
@@ -305,15 +304,16 @@ func (it *item) mark(ctx context.Context, records []Record, subject *Digest) ([]
 	}
 }
 
-// oldDoubts are the doubts of the object, but for those of subject, whose
+// oldDoubts are the doubts of the object, but for those of by's subject, whose
 // request cannot be at work any more: if a change that leaves now is carried
 // out, the object is not on loan by them. The item is locked.
-func (it *item) oldDoubts(records []Record, subject *Digest) []seen {
+func (it *item) oldDoubts(records []Record, by *Request) []seen {
 	var out []seen
 	now := it.g.clock.Now()
 	for i := range records {
 		r := &records[i]
-		if r.State == Doubtful && (subject == nil || r.Subject != *subject) && it.negativeFrom(r) <= now {
+		own := by != nil && r.Subject == *by.subject(r)
+		if r.State == Doubtful && !own && it.negativeFrom(r) <= now {
 			out = append(out, seen{r.Key, r.Token})
 		}
 	}

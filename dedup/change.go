@@ -29,7 +29,7 @@ const (
 // object's completed records are marked on the disk when it returns, and what
 // is in flight will be completed as to be verified. End it.
 func (g *Gate) BeginChange(ctx context.Context, object []byte) (*Change, error) {
-	it := g.item(g.keys.Digest("item:", Trim(object)))
+	it := g.item(ObjectDigest(object))
 	defer it.leave()
 	records := g.store.Object(it.object)
 	concerned, err := it.mark(ctx, records, nil)

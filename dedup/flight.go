@@ -166,7 +166,7 @@ func (g *Gate) complete(rec *Record, answer []byte, marked bool) {
 	rec.Marked = marked
 	rec.Delivered = false
 	rec.CompletedAt, rec.TouchedAt = now, max(rec.TouchedAt, now)
-	rec.Answer = g.seal.Seal(rec.label("answer"), answer)
+	rec.Answer = g.ring.Load().newest().seal.Seal(rec.label("answer"), answer)
 	rec.Request = nil // no longer needed: what remains is the answer
 	rec.Expires = Lifetime(rec, g.opt.Window, g.opt.DoubtRetention)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sip2gate/dedup/clock"
@@ -18,6 +19,13 @@ type Options struct {
 	Clock  clock.Clock // gate time, never the wall clock
 	Secret []byte
 	Match  bool // the sequence is part of the identity
+
+	// Former are the secrets before this one, the newest first, under which
+	// there may still be records. Retired is called by Sweep for one that no
+	// record needs any more; after an error it is kept, and the next sweep
+	// tries again. It must not call the gate.
+	Former  [][]byte
+	Retired func(ctx context.Context, secret []byte) error
 
 	Window         time.Duration // how long an answer somebody got is repeated; default 90 s
 	DoubtRetention time.Duration // how long a doubt keeps its sealed request; default 336 h
@@ -37,9 +45,10 @@ type Options struct {
 type Gate struct {
 	store Store
 	clock clock.Clock
-	keys  *Keyer
-	seal  *Sealer
 	opt   Options
+
+	ring   atomic.Pointer[ring]
+	rotate sync.Mutex // held while the ring is replaced
 
 	amnesia struct{ until, negative time.Duration } // gate time
 
@@ -61,15 +70,15 @@ func New(ctx context.Context, opt Options) (*Gate, error) {
 	opt.DoubtRetention = cmpOr(opt.DoubtRetention, 336*time.Hour)
 	opt.Settle = cmpOr(opt.Settle, time.Minute)
 	opt.ILSTimeout = cmpOr(opt.ILSTimeout, 10*time.Second)
-	seal, err := NewSealer(opt.Secret, "payload")
+	secrets, err := newRing(opt.Match, append([][]byte{opt.Secret}, opt.Former...)...)
 	if err != nil {
 		return nil, err
 	}
 	g := &Gate{
-		store: opt.Store, clock: opt.Clock, opt: opt, seal: seal,
-		keys:  NewKeyer(opt.Secret, opt.Match),
+		store: opt.Store, clock: opt.Clock, opt: opt,
 		items: make(map[Digest]*item),
 	}
+	g.ring.Store(secrets)
 	return g, g.takeStock(ctx)
 }
 
@@ -123,8 +132,8 @@ func (g *Gate) Now() time.Duration { return g.clock.Now() }
 // Store is the gate's store, for lists and health.
 func (g *Gate) Store() Store { return g.store }
 
-// Keys is the gate's keyer.
-func (g *Gate) Keys() *Keyer { return g.keys }
+// Keys is the keyer of the current secret. After Rotate it is another one.
+func (g *Gate) Keys() *Keyer { return g.ring.Load().newest().keys }
 
 // item is the volatile side of one object: who is in flight, what changes of
 // it are under way, and until when nothing may be believed.
@@ -222,6 +231,9 @@ func (g *Gate) Sweep(ctx context.Context) (removed int, err error) {
 	if err != nil {
 		return removed, fmt.Errorf("remove expired records: %w", err)
 	}
+	if err := g.retire(ctx); err != nil {
+		return removed, err
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for object, it := range g.items {
@@ -259,12 +271,20 @@ func (g *Gate) Request(r *Record) ([]byte, error) {
 	if r.Request == nil {
 		return nil, nil
 	}
-	return g.seal.Open(r.label("request"), r.Request)
+	return g.ring.Load().open(r.label("request"), r.Request)
 }
 
-// Answer opens the stored answer of a completed record.
+// ErrNoAnswer: nobody has given this record an answer yet. Staff said that the
+// loan was made, and no read has shown it.
+var ErrNoAnswer = errors.New("there is no stored answer")
+
+// Answer opens the stored answer of a completed record. It returns ErrNoAnswer
+// if there is none.
 func (g *Gate) Answer(r *Record) ([]byte, error) {
-	return g.seal.Open(r.label("answer"), r.Answer)
+	if r.Answer == nil {
+		return nil, ErrNoAnswer
+	}
+	return g.ring.Load().open(r.label("answer"), r.Answer)
 }
 
 func (r *Record) label(what string) []byte {

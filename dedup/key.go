@@ -3,6 +3,7 @@ package dedup
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"hash"
 )
@@ -17,8 +18,19 @@ func KeyString(key Digest) string { return Namespace + key.String() }
 type Identity struct {
 	Key     Digest // scope, subject, object and, in "match" mode, sequence
 	Pair    Digest // the same without the sequence
-	Object  Digest
+	Object  Digest // of the item alone; the same under every secret
 	Subject Digest
+}
+
+// ObjectDigest is by what the records of one object are found. No secret goes
+// in: an item stands in clear in its record, and with one digest for all
+// secrets an object has one lock and one place in the index, whatever secret
+// its records were made under.
+func ObjectDigest(object []byte) Digest {
+	h := sha256.New()
+	h.Write([]byte("item:"))
+	h.Write(Trim(object))
+	return sumOf(h)
 }
 
 // Keyer turns the clear identity of a transaction into digests. The subject
@@ -33,6 +45,12 @@ type Keyer struct {
 // part of the identity.
 func NewKeyer(secret []byte, match bool) *Keyer {
 	return &Keyer{secret: append([]byte(nil), secret...), match: match}
+}
+
+// Name tells the secrets of one gate apart, in their records. It is never 0.
+func (k *Keyer) Name() uint32 {
+	sum := k.mac("name:", nil)
+	return binary.BigEndian.Uint32(sum[:]) | 1
 }
 
 // Identify digests one transaction. Bytes up to 0x20 at both ends of subject
@@ -52,7 +70,7 @@ func (k *Keyer) Identify(scope, subject, object, sequence []byte) Identity {
 	h.Write(object)
 	id := Identity{
 		Pair:    sumOf(h),
-		Object:  k.mac("item:", object),
+		Object:  ObjectDigest(object),
 		Subject: k.mac("subject:", subject),
 	}
 	id.Key = id.Pair

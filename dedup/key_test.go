@@ -80,8 +80,10 @@ func TestIdentity(t *testing.T) {
 			}
 		})
 	}
-	if other := dedup.NewKeyer([]byte("another"), false).Identify([]byte("MAIN"), []byte("p"), []byte("i"), nil); other.Key == base.Key || other.Object == base.Object {
+	if other := dedup.NewKeyer([]byte("another"), false).Identify([]byte("MAIN"), []byte("p"), []byte("i"), nil); other.Key == base.Key || other.Subject == base.Subject {
 		t.Error("another secret gives the same digests")
+	} else if other.Object != base.Object {
+		t.Error("an item is found under one secret only")
 	}
 }
 

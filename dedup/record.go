@@ -51,6 +51,7 @@ type Record struct {
 	Object  Digest // of the item alone, whatever the institution: the index
 	Subject Digest // of the patron alone
 	Token   Token
+	Under   uint32 // the secret of these digests (Keyer.Name); 0: not known
 	Rev     uint64 // set by the store; one higher at each change
 
 	State     State

@@ -71,7 +71,7 @@ func (it *item) settleDoubt(ctx context.Context, rec Record, rd Reading) (Settle
 			return Unchanged, rec, err
 		}
 		delete(it.negative, token)
-		it.endOlder(ctx, rec.Subject, claimed)
+		it.endOlder(ctx, rec.Subject, rec.Under, claimed)
 		return SettledLent, now, nil
 	case Absent:
 		if err := it.g.store.Delete(ctx, rec.Key, rec.Token, Behind); err != nil {
@@ -86,9 +86,10 @@ func (it *item) settleDoubt(ctx context.Context, rec Record, rd Reading) (Settle
 
 // endOlder ends other subjects' records completed before this loan was asked
 // for: the read shows that the object has changed hands.
-func (it *item) endOlder(ctx context.Context, subject Digest, claimed time.Duration) {
+func (it *item) endOlder(ctx context.Context, subject Digest, under uint32, claimed time.Duration) {
 	for _, other := range it.g.store.Object(it.object) {
-		if Concerned(&other, &subject) && other.CompletedAt <= claimed {
+		// Under another secret the same subject looks like another one.
+		if other.Under == under && Concerned(&other, &subject) && other.CompletedAt <= claimed {
 			_ = it.g.store.Delete(ctx, other.Key, other.Token, Behind)
 		}
 	}
@@ -97,9 +98,17 @@ func (it *item) endOlder(ctx context.Context, subject Digest, claimed time.Durat
 func (it *item) verify(ctx context.Context, rec Record, rd Reading) (Settled, Record, error) {
 	switch rd.Result {
 	case Charged:
+		changed := false
+		if rec.Answer == nil && len(rd.Answer) > 0 { // until now it was staff's word
+			rec.Answer = it.g.ring.Load().newest().seal.Seal(rec.label("answer"), rd.Answer)
+			changed = true
+		}
 		// No read clears a mark while a change may still be at work.
-		if rec.Marked && it.hold <= it.g.clock.Now() && !it.disturbed(rd.Begun) {
+		if rec.Marked && rec.Answer != nil && it.hold <= it.g.clock.Now() && !it.disturbed(rd.Begun) {
 			rec.Marked = false
+			changed = true
+		}
+		if changed {
 			now, err := it.g.store.Update(ctx, rec, Lazy)
 			return Confirmed, now, err
 		}

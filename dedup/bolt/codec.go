@@ -86,7 +86,8 @@ const (
 	flagMarked = 1 << iota
 	flagDelivered
 	flagPartial
-	flagPair // Pair equals Key and is left out
+	flagPair  // Pair equals Key and is left out
+	flagUnder // Under is not 0
 )
 
 // appendRecord encodes r. Digests are fixed, all else is varints: a loan is
@@ -105,7 +106,13 @@ func appendRecord(b []byte, r *dedup.Record) []byte {
 	if r.Pair == r.Key {
 		flags |= flagPair
 	}
+	if r.Under != 0 {
+		flags |= flagUnder
+	}
 	b = append(b, flags, byte(r.State))
+	if r.Under != 0 {
+		b = binary.BigEndian.AppendUint32(b, r.Under)
+	}
 	b = append(b, r.Key[:]...)
 	if flags&flagPair == 0 {
 		b = append(b, r.Pair[:]...)
@@ -147,6 +154,11 @@ func parseRecord(b []byte) (r dedup.Record, err error) {
 	r.Delivered = flags&flagDelivered != 0
 	r.Partial = flags&flagPartial != 0
 	r.State = dedup.State(d.byte())
+	if flags&flagUnder != 0 {
+		var under [4]byte
+		d.copy(under[:])
+		r.Under = binary.BigEndian.Uint32(under[:])
+	}
 	d.copy(r.Key[:])
 	if r.Pair = r.Key; flags&flagPair == 0 {
 		d.copy(r.Pair[:])

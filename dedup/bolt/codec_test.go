@@ -47,7 +47,7 @@ func TestRecordFields(t *testing.T) {
 			f.SetBool(true)
 		case reflect.String:
 			f.SetString("x")
-		case reflect.Uint8, reflect.Uint64:
+		case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 			f.SetUint(1)
 		case reflect.Int64:
 			f.SetInt(1)

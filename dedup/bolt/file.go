@@ -81,6 +81,7 @@ type file struct {
 	barren  []int64                       // slices in the file without a record: to be dropped
 
 	commit func(*bbolt.DB, func(*bbolt.Tx) error) error // tests make it fail
+	reopen func() (*bbolt.DB, error)                    // once the file has been rewritten
 }
 
 func newFile(db *bbolt.DB, s *sealer) *file {
@@ -157,6 +158,13 @@ type removal struct {
 // an error it is unknown whether the batch is there; the caller puts it into
 // a later one.
 func (f *file) write(b memory.Batch, m clock.Mark) error {
+	if f.db == nil { // rewritten, and could not be opened yet
+		db, err := f.reopen()
+		if err != nil {
+			return fmt.Errorf("opening the store that was rewritten: %w", err)
+		}
+		f.db = db
+	}
 	if f.dubious {
 		if err := rewriteMetas(f.db.Path(), f.db.Info().PageSize); err != nil {
 			return fmt.Errorf("writing the store's meta pages again: %w", err)

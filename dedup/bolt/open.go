@@ -217,10 +217,10 @@ func unwilling(err error) bool {
 	return errors.As(err, &errno)
 }
 
-func (op *opening) bbolt() *bbolt.Options {
+func (o *Options) bbolt() *bbolt.Options {
 	return &bbolt.Options{
 		Timeout:        lockPatience,
-		PageSize:       op.pageSize,             // never the kernel's, which differs between boards
+		PageSize:       o.pageSize,              // never the kernel's, which differs between boards
 		NoFreelistSync: true,                    // a damaged free list would overwrite records in silence
 		FreelistType:   bbolt.FreelistArrayType, // a tenth faster per claim than the map at this size
 	}
@@ -266,30 +266,47 @@ func salvage(path string, s *sealer) (contents, error) {
 // create makes a store that holds what was found in the one before. bbolt's
 // own creation is not safe against a power cut, so it is made aside.
 func (op *opening) create(old contents) error {
-	path := op.Path + suffixNew
-	if err := atomicfile.Remove(path); err != nil {
-		return err
-	}
-	db, err := bbolt.Open(path, 0o600, op.bbolt())
-	if err != nil {
-		return err
-	}
 	x := memory.NewIndex(op.Slice)
 	old.fill(x, nil)
 	gate, err := clock.Start(op.Source, old.mark, old.newest())
-	if err == nil {
-		err = newFile(db, op.sealer).write(x.Drain(), gate.Mark())
+	if err != nil {
+		return err
 	}
+	if _, err := op.writeAside(op.sealer, x.Drain(), gate.Mark()); err != nil {
+		return err
+	}
+	return op.moveIn()
+}
+
+// writeAside makes a file beside the store that holds a batch, syncs and closes
+// it. What it returns knows what is in it, and has no file open.
+func (o *Options) writeAside(s *sealer, b memory.Batch, m clock.Mark) (*file, error) {
+	path := o.Path + suffixNew
+	if err := atomicfile.Remove(path); err != nil {
+		return nil, err
+	}
+	db, err := bbolt.Open(path, 0o600, o.bbolt())
+	if err != nil {
+		return nil, err
+	}
+	f := newFile(db, s)
+	err = f.write(b, m)
 	if err == nil {
 		err = db.Sync()
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	f.db = nil
+	return f, nil
+}
+
+// moveIn puts the file made by writeAside in the store's place, durably.
+func (o *Options) moveIn() error {
+	if err := os.Rename(o.Path+suffixNew, o.Path); err != nil {
 		return err
 	}
-	if err := os.Rename(path, op.Path); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(filepath.Dir(op.Path))
+	return atomicfile.SyncDir(filepath.Dir(o.Path))
 }
 
 // start sets a store going on a file that has been read.

@@ -25,6 +25,7 @@ type Store struct {
 
 	kick  chan struct{} // write now
 	lazy  chan struct{} // write within lazyDelay
+	tasks chan task     // for the writer, between two transactions
 	quit  chan struct{}
 	ended chan struct{} // the writer is done, and closed the file
 	err   error         // of closing; after ended
@@ -33,8 +34,7 @@ type Store struct {
 	mu     sync.Mutex
 	health dedup.Health
 	stuck  chan struct{} // closed while the disk does not answer
-	busy   memory.Commit // what is being written now
-	began  time.Time     // when that began
+	began  time.Time     // when the writer went to the disk; zero while it has not
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -44,6 +44,7 @@ func newStore(o Options, x *memory.Index, f *file, gate *clock.Gate, held *os.Fi
 		opt: o, index: x, file: f, gate: gate, held: held,
 		kick:   make(chan struct{}, 1),
 		lazy:   make(chan struct{}, 1),
+		tasks:  make(chan task),
 		quit:   make(chan struct{}),
 		ended:  make(chan struct{}),
 		health: dedup.Health{Durable: true, Since: time.Now()},
@@ -229,6 +230,12 @@ func (s *Store) writeBehind() {
 		case <-retry.C:
 		case <-mark.C:
 			always = s.index.Len() > 0
+		case t := <-s.tasks:
+			t.done <- t.run()
+			if !s.Health().Durable {
+				retry.Reset(retryEvery)
+			}
+			continue
 		case <-s.quit:
 			s.end()
 			return
@@ -252,9 +259,7 @@ func (s *Store) write(always bool) error {
 		b.Finish()
 		return nil
 	}
-	s.mu.Lock()
-	s.busy, s.began = b.Commit, time.Now()
-	s.mu.Unlock()
+	s.atDisk(time.Now())
 	err := s.file.write(b, s.gate.Mark())
 	if err != nil {
 		// Unknown, not undone: it stays in memory and is written again.
@@ -264,12 +269,19 @@ func (s *Store) write(always bool) error {
 	return err
 }
 
+// atDisk notes since when the writer has been at the disk.
+func (s *Store) atDisk(since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.began = since
+}
+
 // finish makes the outcome of a commit known, before its callers go on.
 func (s *Store) finish(c memory.Commit, err error) {
 	s.change.Lock()
 	defer s.change.Unlock()
 	s.mu.Lock()
-	s.busy = memory.Commit{}
+	s.began = time.Time{}
 	was := s.health
 	select {
 	case <-s.stuck:
@@ -316,11 +328,11 @@ func (s *Store) stall() {
 	defer s.change.Unlock()
 	s.mu.Lock()
 	was := s.health
-	if s.busy.Done() == nil || time.Since(s.began) < s.opt.Patience {
+	if s.began.IsZero() || time.Since(s.began) < s.opt.Patience {
 		s.mu.Unlock()
 		return
 	}
-	s.busy = memory.Commit{} // once is enough
+	s.began = time.Time{} // once is enough
 	s.mu.Unlock()
 	if was.Durable {
 		why := fmt.Errorf("the disk has not answered for %v", s.opt.Patience)
@@ -364,8 +376,10 @@ func (s *Store) end() {
 	if err := s.write(true); err != nil {
 		errs = append(errs, fmt.Errorf("writing what was left: %w", err))
 	}
-	if err := s.file.db.Close(); err != nil {
-		errs = append(errs, fmt.Errorf("closing the store: %w", err))
+	if s.file.db != nil {
+		if err := s.file.db.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("closing the store: %w", err))
+		}
 	}
 	s.err = errors.Join(append(errs, s.held.Close())...)
 }

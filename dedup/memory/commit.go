@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,6 +82,20 @@ func (x *Index) Drain() Batch {
 	clear(x.changedValues)
 	x.commit = newCommit()
 	return b
+}
+
+// Snapshot is everything there is, in the order of the claims: one consistent
+// cut through the index. It takes nothing out of the next batch. The records
+// in it are the index's own and must not be written to.
+func (x *Index) Snapshot() ([]Entry, map[string][]byte) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	entries := make([]Entry, 0, len(x.records))
+	for _, e := range x.records {
+		entries = append(entries, *e)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return bySeq(&a, &b) })
+	return entries, maps.Clone(x.values)
 }
 
 // Return puts a batch back that could not be written: what it names will be

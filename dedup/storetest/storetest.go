@@ -88,6 +88,7 @@ func Record(n int, at time.Duration) dedup.Record {
 		Object:    digest("object %d", n),
 		Subject:   digest("subject %d", n%7),
 		Token:     token(n),
+		Under:     uint32(n),
 		State:     dedup.Claimed,
 		Compared:  []dedup.Digest{digest("BO %d", n), digest("AD %d", n)},
 		Target:    digest("ILS"),
