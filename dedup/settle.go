@@ -114,6 +114,10 @@ func (it *item) verify(ctx context.Context, rec Record, rd Reading) (Settled, Re
 		}
 		return Confirmed, rec, nil
 	case Absent:
+		// One begun before the loan was known may have looked before it was made.
+		if rd.Begun < rec.CompletedAt {
+			return Unchanged, rec, nil
+		}
 		err := it.g.store.Delete(ctx, rec.Key, rec.Token, Behind)
 		return Ended, rec, err
 	}

@@ -100,7 +100,7 @@ func TestV07VerdictOfAnotherClaim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if did, _, err := g.Settle(ctx, old, absent); did != dedup.Ended || err != nil {
+		if did, _, err := g.Settle(ctx, old, dedup.Reading{Result: dedup.Absent, Begun: g.Now()}); did != dedup.Ended || err != nil {
 			t.Fatalf("ended as %d, %v", did, err)
 		}
 		now, err := admit(t, g, dedup.Claim).Flight.Complete(ctx, []byte("12 new"), dedup.Synced)
