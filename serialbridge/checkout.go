@@ -146,7 +146,8 @@ func (w *wait) verify(rec dedup.Record) {
 	w.setWhy(unanswered)
 	ctx, cancel := context.WithTimeout(w.ctx, verifyTime)
 	defer cancel()
-	w.apply(ctx, rec, false)
+	// Where staff have said that it was lent, the read gives the answer too.
+	w.apply(ctx, rec, rec.Answer == nil)
 }
 
 // apply makes one read about a record and hands the outcome to the gate. What

@@ -35,6 +35,8 @@ func commands() []command {
 		{"demo", "", "show the incident without and with the gate", runDemo},
 		{"check", "FILE", "report every problem of a settings file", runCheck},
 		{"decode", "[FRAME...]", "say in words what SIP2 frames mean", runDecode},
+		{"store", "list|resolve|forget|stats|check|compact", "show the books that staff should check, and what is remembered", runStore},
+		{"secret", "rotate", "replace the secret that everything remembered is sealed with", runSecret},
 		{"ports", "", "list the serial ports by their stable names", runPorts},
 		{"ils-sim", "", "simulate a library system", runILSSim},
 		{"version", "", "print the version", runVersion},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -50,11 +51,17 @@ func runRun(ctx context.Context, t *terminal, args []string) int {
 		g.close(log)
 		return exitUnwell
 	}
+	desk := newDesk(c, g, log)
+	if err := desk.open(); err != nil {
+		// The branch lends without it.
+		log.Error("no_commands", "error", err.Error(), "hint", "sip2gate store and sip2gate secret cannot reach this gate")
+	}
 	log.Info("gate_started", "version", thisBuild().String(), "settings", c.Summary())
 	var keeping sync.WaitGroup
 	keeping.Go(func() { times.keep(ctx) })
 	err = bridge.Run(ctx)
 	keeping.Wait()
+	desk.close()
 	g.close(log)
 	log.Info("gate_stopped")
 	if err != nil {
@@ -80,7 +87,9 @@ func logger(w io.Writer, c config.Log) *slog.Logger {
 // openedGate is a gate with what must be closed after it.
 type openedGate struct {
 	*dedup.Gate
-	target dedup.Digest
+	target  dedup.Digest
+	disk    *bolt.Store // nil while records are kept in memory only
+	secrets *secretKeeper
 }
 
 func (g *openedGate) close(log *slog.Logger) {
@@ -96,18 +105,29 @@ func openGate(ctx context.Context, c *config.Config, log *slog.Logger) (*openedG
 	if err := os.MkdirAll(c.Gate.StateDir, 0o700); err != nil {
 		log.Error("store_degraded", "error", err.Error(), "hint", "the state folder cannot be made")
 	}
-	path := filepath.Join(c.Gate.StateDir, "gate.db")
+	path := storePath(c)
 	key, err := loadSecret(c.Gate.SecretFile, path, log)
 	if err != nil {
 		return nil, err
 	}
-	store, now, forgot, err := openStore(ctx, c, path, key, log)
+	former, err := secret.Former(c.Gate.SecretFile)
+	if err != nil {
+		log.Error("secret_lost", "error", err.Error(), "hint", "what was remembered under a secret before the current one is not found")
+	}
+	opt := storeOptions(c, key, former, log)
+	store, now, forgot, err := openStore(ctx, opt, log)
 	if err != nil {
 		return nil, err
 	}
-	target := dedup.NewKeyer(key, false).Digest("ils:", []byte(c.ILS.Address))
+	keeper := &secretKeeper{file: c.Gate.SecretFile, log: log}
+	var retired func(context.Context, []byte) error
+	if disk, ok := store.(*bolt.Store); ok {
+		keeper.disk, retired = disk, keeper.retire
+	}
+	target := ilsTarget(c)
 	g, err := dedup.New(ctx, dedup.Options{
-		Store: store, Clock: now, Secret: key, Match: c.Gate.Sequence == "match",
+		Store: store, Clock: now, Match: c.Gate.Sequence == "match",
+		Secret: key, Former: former, Retired: retired,
 		Window: c.Gate.Window, DoubtRetention: c.Gate.DoubtRetention,
 		Settle: c.ILS.Settle, ILSTimeout: c.ILS.Timeout,
 		Amnesia: forgot, Target: target, Wall: wallSeconds,
@@ -116,7 +136,15 @@ func openGate(ctx context.Context, c *config.Config, log *slog.Logger) (*openedG
 		_ = store.Close() // the first error says more
 		return nil, fmt.Errorf("open the gate: %w", err)
 	}
-	return &openedGate{g, target}, nil
+	return &openedGate{g, target, keeper.disk, keeper}, nil
+}
+
+func storePath(c *config.Config) string { return filepath.Join(c.Gate.StateDir, "gate.db") }
+
+// ilsTarget names the ILS that requests go to. No secret goes in, so that a
+// doubt is still known to be of this ILS when the secret has been replaced.
+func ilsTarget(c *config.Config) dedup.Digest {
+	return sha256.Sum256([]byte("ils:" + c.ILS.Address))
 }
 
 // loadSecret makes the secret on the first start. A secret that is lost beside
@@ -144,11 +172,9 @@ func loadSecret(path, store string, log *slog.Logger) ([]byte, error) {
 	return dedupRandom(), nil
 }
 
-// openStore opens the durable store, or one in memory in its place. forgot:
-// records of an earlier run may be missing.
-func openStore(ctx context.Context, c *config.Config, path string, key []byte, log *slog.Logger) (_ dedup.Store, _ clock.Clock, forgot bool, _ error) {
-	opt := bolt.Options{
-		Path: path, Secret: key, Source: clock.System(), Logger: log, RunDir: "/run",
+func storeOptions(c *config.Config, key []byte, former [][]byte, log *slog.Logger) bolt.Options {
+	return bolt.Options{
+		Path: storePath(c), Secret: key, Former: former, Source: clock.System(), Logger: log, RunDir: "/run",
 		Slice: max(c.Gate.Window/8, time.Second),
 		Check: checkInChild,
 		OnHealth: func(h dedup.Health) {
@@ -159,6 +185,11 @@ func openStore(ctx context.Context, c *config.Config, path string, key []byte, l
 			log.Error("store_degraded", "why", h.Why, "hint", "checkouts are remembered in memory only until the disk can be written")
 		},
 	}
+}
+
+// openStore opens the durable store, or one in memory in its place. forgot:
+// records of an earlier run may be missing.
+func openStore(ctx context.Context, opt bolt.Options, log *slog.Logger) (_ dedup.Store, _ clock.Clock, forgot bool, _ error) {
 	store, report, err := bolt.Open(ctx, opt)
 	switch {
 	case errors.Is(err, bolt.ErrInUse), ctx.Err() != nil:
