@@ -45,9 +45,12 @@ func runStoreList(ctx context.Context, t *terminal, args []string) int {
 
 // printBooks is the list as staff read it.
 func printBooks(w io.Writer, l bookList, now time.Time) {
-	if len(l.Books) == 0 {
+	switch len(l.Books) {
+	case 0:
 		fmt.Fprintln(w, "There is no book to check.")
-	} else {
+	case 1:
+		fmt.Fprintln(w, "Please check this book.")
+	default:
 		fmt.Fprintln(w, "Please check these books.")
 	}
 	for _, b := range l.Books {
@@ -64,7 +67,7 @@ func printBooks(w io.Writer, l bookList, now time.Time) {
 		}
 		fmt.Fprintf(w, ", %s\n", since(b, now))
 		if b.Why == whyUnheard {
-			fmt.Fprintf(w, `    It is on loan, but the kiosk told the reader that it is not.
+			fmt.Fprintf(w, `    It is on loan, but the kiosk may have told the reader that it is not.
     See that the reader has the book. Then:
         sip2gate store forget %s
 `, b.ID)
