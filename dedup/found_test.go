@@ -40,3 +40,35 @@ func TestANegativeReadOlderThanTheLoanEndsNothing(t *testing.T) {
 		t.Errorf("a read begun after the loan was known did %d, %v", did, err)
 	}
 }
+
+// 12 ok=1, lost on the line → the machine's repeat is answered from memory →
+// kill, and that this moved the window has not reached the disk → the patron
+// comes back within a window of his answer → second 11.
+func TestAKillDoesNotShortenTheWindow(t *testing.T) {
+	for _, c := range []struct {
+		restart, back time.Duration // since the delivery that the disk knows of
+		want          dedup.Decision
+	}{
+		{60 * time.Second, 149 * time.Second, dedup.Verify}, // he was answered right before the kill
+		{60 * time.Second, 150 * time.Second, dedup.Claim},
+		{100 * time.Second, 179 * time.Second, dedup.Verify}, // at the last moment of the window at the latest
+		{100 * time.Second, 180 * time.Second, dedup.Claim},
+		{4 * time.Minute, 4 * time.Minute, dedup.Claim},
+	} {
+		ctx := t.Context()
+		g, h := newGate(t)
+		begun := h.now
+		rec, err := admit(t, g, dedup.Claim).Flight.Complete(ctx, []byte("12"), dedup.Synced)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Delivered(ctx, rec)
+		h.now = begun + c.restart
+		g, err = dedup.New(ctx, dedup.Options{Store: g.Store(), Clock: h, Secret: []byte("unit-test-secret-not-for-prod-32")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.now = begun + c.back
+		admit(t, g, c.want)
+	}
+}

@@ -117,11 +117,32 @@ func (g *Gate) takeStock(ctx context.Context) error {
 			it := g.item(r.Object)
 			it.negative[r.Token] = late
 			it.leave()
-		case r.Marked:
-			it := g.item(r.Object)
-			it.hold = max(it.hold, late)
-			it.leave()
+		default:
+			if r.Marked {
+				it := g.item(r.Object)
+				it.hold = max(it.hold, late)
+				it.leave()
+			}
+			if err := g.reopenWindow(ctx, r); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// reopenWindow lets the window of an answer that somebody got run from now, or
+// from its end if that has passed: the last transmission or delivery before a
+// kill may not have reached the disk, and it cannot have come later.
+func (g *Gate) reopenWindow(ctx context.Context, r Record) error {
+	latest := min(r.Expires, g.clock.Now())
+	if !r.Delivered || r.TouchedAt >= latest {
+		return nil
+	}
+	r.TouchedAt = latest
+	r.Expires = Lifetime(&r, g.opt.Window, g.opt.DoubtRetention)
+	if _, err := g.store.Update(ctx, r, Lazy); err != nil {
+		return fmt.Errorf("keep %s for another window: %w", KeyString(r.Key), err)
 	}
 	return nil
 }
