@@ -18,6 +18,7 @@ type Request struct {
 	Station string
 	Arrived time.Duration // gate time
 	Own     bool          // the machine's own repeat
+	Origin  any           // the machine, comparable: only its own flight is joined
 	Waiter  Waiter        // who waits for the answer
 
 	// Read is what a read begun at gate time Begun, after Arrived, showed of
@@ -87,6 +88,9 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 			facts.Read = r.Read
 		}
 	}
+	if f := it.flightOf(standing); f != nil && f.origin != r.Origin {
+		facts.Own = false // what flies is another machine's: it gets that answer
+	}
 	v.Decision = Judge(standing, facts)
 	if standing != nil && facts.Same && standing.State == Completed && v.Decision != Claim {
 		g.touch(ctx, r, standing)
@@ -139,6 +143,27 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 		v.Flight, v.Record = flight, flight.rec
 	}
 	return v, nil
+}
+
+// Touch moves the window of the completed record that a transmission repeats,
+// where that cannot be judged yet, or never will be.
+func (g *Gate) Touch(ctx context.Context, r *Request) {
+	it := g.item(ObjectDigest(r.Object))
+	defer it.leave()
+	r.identify(g.ring.Load())
+	standing, _ := it.records(r)
+	if standing != nil && standing.State == Completed &&
+		SameRequest(standing, r.formOf(standing).fingerprint, r.Partial) {
+		g.touch(context.WithoutCancel(ctx), r, standing)
+	}
+}
+
+// flightOf is the flight of a record that this run carries out; nil: none.
+func (it *item) flightOf(r *Record) *Flight {
+	if r == nil || r.State != Claimed {
+		return nil
+	}
+	return it.flights[r.Key]
 }
 
 func (it *item) negativeOf(r *Record) time.Duration {
@@ -261,6 +286,7 @@ func (it *item) claim(ctx context.Context, r *Request, others []Record) (*Flight
 		f.afterDoubt = f.afterDoubt || released
 		delete(it.released, form.Subject)
 	}
+	f.origin = r.Origin
 	f.join(r.Waiter)
 	it.flights[rec.Key] = f
 	return f, nil

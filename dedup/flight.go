@@ -35,6 +35,7 @@ type Flight struct {
 	doubts    []seen // old enough that an ok=1 is a proof about them too
 
 	afterDoubt bool // a read said "not lent" right before
+	origin     any  // the machine whose transmission it is
 	unchecked  bool // records may be missing, and nobody could be asked
 	done       chan struct{}
 

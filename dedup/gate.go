@@ -237,6 +237,11 @@ func (it *item) negativeFrom(r *Record) time.Duration {
 	return from
 }
 
+// longestWait is how long an expired record is kept all the same: whether it
+// had expired is decided by when a transmission arrived, and none of those
+// that came in time still waits then.
+const longestWait = 5 * time.Minute
+
 // Sweep ends what has ended by age: expired records, sealed requests of old
 // doubts, and volatile state nobody needs. Call it every minute or so.
 func (g *Gate) Sweep(ctx context.Context) (removed int, err error) {
@@ -248,7 +253,7 @@ func (g *Gate) Sweep(ctx context.Context) (removed int, err error) {
 			}
 		}
 	}
-	removed, err = g.store.Sweep(ctx, now)
+	removed, err = g.store.Sweep(ctx, now-longestWait)
 	if err != nil {
 		return removed, fmt.Errorf("remove expired records: %w", err)
 	}

@@ -26,6 +26,7 @@ type Gate interface {
 	BeginChange(ctx context.Context, object []byte) (*dedup.Change, error)
 	Settle(ctx context.Context, seen dedup.Record, rd dedup.Reading) (dedup.Settled, dedup.Record, error)
 	Delivered(ctx context.Context, r dedup.Record)
+	Touch(ctx context.Context, r *dedup.Request)
 	Answer(r *dedup.Record) ([]byte, error)
 	Request(r *dedup.Record) ([]byte, error)
 	Doubts() []dedup.Record

@@ -45,6 +45,7 @@ func (w *wait) checkout() result {
 			}
 		case dedup.Wait:
 			w.setWhy(overdue)
+			w.atILS.Store(true) // for what somebody else has asked it
 			w.pauseFor(v, 0)
 		case dedup.Look:
 			w.look(v, pause)

@@ -16,6 +16,16 @@ type history struct {
 	date     string       // its transaction date as sent
 	last     time.Duration
 	spoke    bool // this connection has sent a request other than 93, 97, 99
+
+	machine *history // the first connection of the machine that this one goes on from; nil: this
+}
+
+// origin names the machine behind a connection, as far as its repeats show it.
+func (h *history) origin() *history {
+	if h.machine != nil {
+		return h.machine
+	}
+	return h
 }
 
 // checkoutTrace names one checkout as its machine repeats it.
@@ -49,6 +59,7 @@ func (st *station) observe(h *history, addr string, c checkoutTrace, horizon tim
 			if other != h && other.repeats(c, horizon) {
 				own, gap = true, c.at-other.last
 				other.valid = false
+				h.machine = other.origin()
 				break
 			}
 		}

@@ -30,6 +30,7 @@ func (s *session) frame(in inbound) {
 	}
 	if m.Trailer.Valid {
 		s.peer.link.UseDetection(true)
+		s.st.mem.keepDetects()
 	}
 	s.lastAnswers = false
 	w := s.newWait(in, m)
@@ -40,7 +41,7 @@ func (s *session) frame(in inbound) {
 	switch o := s.outstanding; {
 	case o == nil:
 		s.start(w)
-	case in.batch == o.batch, !o.atILS.Load():
+	case in.batch == o.batch, !o.atILS.Load() && in.at.Sub(o.heard) < pipelined:
 		if len(s.queue) == maxQueue {
 			s.st.log.Warn("requests_dropped", "limit", maxQueue,
 				"hint", "the kiosk sends without waiting for answers")
@@ -49,17 +50,30 @@ func (s *session) frame(in inbound) {
 			return
 		}
 		s.queue = append(s.queue, w)
+		if w.kind == checkout { // its window moves, whatever becomes of it here
+			req := *w.req // the worker's own call changes it
+			s.peer.workers.Go(func() { s.st.b.gate.Touch(context.Background(), &req) })
+		}
 	default:
-		// The kiosk has given up: the late answer is for the gate alone.
-		o.end()
+		// The kiosk has given up: the late answer is for the gate alone. What
+		// waits for the link still goes out before this one, in its time.
+		if o.kind == checkout || o.atILS.Load() {
+			o.end()
+		} else {
+			time.AfterFunc(time.Until(o.until()), o.end)
+		}
 		s.start(w)
 	}
 }
 
+// pipelined is how far apart two requests may come that were sent without
+// waiting. SIP2 has no such thing; cuts of a stream do.
+const pipelined = time.Second
+
 // newWait classifies a request and takes note of it as what the station sent
 // last.
 func (s *session) newWait(in inbound, m sip2.Message) *wait {
-	w := &wait{s: s, frame: in.frame, msg: m, batch: in.batch, newest: m.Trailer}
+	w := &wait{s: s, frame: in.frame, msg: m, batch: in.batch, heard: in.at, newest: m.Trailer}
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 	at := s.st.b.gate.Now()
 	if ao, ok := m.Field("AO"); ok {
@@ -117,6 +131,7 @@ func (s *session) classifyCheckout(w *wait, at time.Duration) kind {
 		at:       at,
 	}
 	w.req.Own, w.gap = s.st.observe(s.peer.hist, s.addr, w.trace, s.st.horizon())
+	w.req.Origin = s.peer.hist.origin()
 	return checkout
 }
 
@@ -217,7 +232,7 @@ func dateAt(c sip2.Code) int {
 // the kiosk's patience counts from it.
 func (s *session) join(twin, w *wait) {
 	w.end()
-	twin.newest = w.newest
+	twin.newest, twin.heard = w.newest, w.heard
 	twin.extend(w.deadline)
 	s.peer.link.Swallowed()
 	if w.kind == checkout {

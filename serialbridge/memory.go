@@ -19,6 +19,7 @@ type memory struct {
 	status       []byte // the newest 99 that was answered
 	statusAnswer []byte // the newest 98
 	accepted     [][]byte
+	detects      bool // of a line: its kiosk has sent a right trailer
 }
 
 // acceptedLogins bounds how many different logins of one listening port are
@@ -30,6 +31,7 @@ func newMemory(st *station) *memory {
 	m.login = m.load("login")
 	m.status = m.load("status")
 	m.statusAnswer = m.load("status-answer")
+	m.detects = m.load("detects") != nil
 	for _, frame := range bytes.Split(m.load("accepted"), []byte{'\r'}) {
 		if len(frame) > 0 {
 			m.accepted = append(m.accepted, frame)
@@ -91,6 +93,16 @@ func (m *memory) forgetLogin(frame []byte) {
 	if len(kept) != len(m.accepted) {
 		m.accepted = kept
 		m.save("accepted", bytes.Join(m.accepted, []byte{'\r'}))
+	}
+}
+
+// keepDetects notes that the kiosk of a line has sent a right trailer.
+func (m *memory) keepDetects() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.detects && m.st.cfg.Listen == nil {
+		m.detects = true
+		m.save("detects", []byte{1})
 	}
 }
 

@@ -249,7 +249,7 @@ func (st *station) borrow() (link *ils.Link, done func()) {
 			return s.peer.link, func() {}
 		}
 	}
-	p := newPeer(st, login, status)
+	p := newReader(st, login, status)
 	return p.link, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 		defer cancel()

@@ -61,6 +61,8 @@ func newStation(b *Bridge, cfg Station) *station {
 	st.mem = newMemory(st)
 	if cfg.Listen == nil {
 		st.line = newPeer(st, st.mem.login, st.mem.status)
+		// A line has one kiosk: what its trailers were, they are.
+		st.line.checks.right.Store(st.mem.detects)
 	}
 	return st
 }
@@ -241,16 +243,26 @@ type peer struct {
 	institution   []byte // AO of its newest request
 }
 
+// newPeer is a kiosk that has logged in with these frames before, if any.
 func newPeer(st *station, login, status []byte) *peer {
+	return st.peer(login, status, ils.Hooks{
+		Up:   func() { st.log.Info("ils_up"); st.pulse.beat() },
+		Down: func(err error) { st.log.Warn("ils_down", "error", err.Error()) },
+	})
+}
+
+// newReader is nobody's: a link for a read of the gate's own. That it is up is
+// no news to who settles doubts, and would make him read again at once.
+func newReader(st *station, login, status []byte) *peer {
+	return st.peer(login, status, ils.Hooks{})
+}
+
+func (st *station) peer(login, status []byte, hooks ils.Hooks) *peer {
 	p := &peer{st: st, hist: new(history), login: login, status: status}
 	p.checks.mode = st.b.cfg.Checksum
 	p.patient = patience{configured: st.cfg.Timeout, shown: st.cfg.Timeout}
-	p.link = st.b.srv.NewLink(st.cfg.Delimiter, ils.Hooks{
-		Login:  p.replay,
-		Up:     func() { st.log.Info("ils_up"); st.pulse.beat() },
-		Down:   func(err error) { st.log.Warn("ils_down", "error", err.Error()) },
-		Status: st.mem.keepStatusAnswer,
-	}, st.log)
+	hooks.Login, hooks.Status = p.replay, st.mem.keepStatusAnswer
+	p.link = st.b.srv.NewLink(st.cfg.Delimiter, hooks, st.log)
 	if p.login != nil {
 		p.link.UseDetection(hasTrailer(p.login))
 	}

@@ -56,6 +56,7 @@ type wait struct {
 	frame []byte
 	msg   sip2.Message
 	batch uint64
+	heard time.Time      // when the newest transmission came; the session's
 	req   *dedup.Request // of a checkout
 	trace checkoutTrace
 	gap   time.Duration // of a machine's own repeat: since its last transmission

@@ -157,7 +157,9 @@ func (k *call) succeed(a Answer) {
 	k.timer.Stop()
 	k.l.last = time.Now()
 	k.l.srv.learn(&a.Msg)
-	k.l.setUp()
+	if k.l.uses(k.c) { // an answer to a login proves nothing yet
+		k.l.setUp()
+	}
 	k.done(a, nil)
 }
 

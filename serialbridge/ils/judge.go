@@ -16,6 +16,7 @@ var errNotOurs = errors.New("the frame does not belong to the request")
 // what this connection has shown so far.
 type judge struct {
 	code  sip2.Code // of the request
+	prev  byte      // AY of the request before it; 0: it had none
 	t     sip2.Trailer
 	item  []byte   // its AB, normalised; only of an 11
 	items [][]byte // of earlier 11s on this connection, the newest last
@@ -37,6 +38,10 @@ func (j *judge) begin(frame []byte, delim byte) {
 			j.items = append(j.items[:0], j.items[1:]...)
 		}
 		j.items = append(j.items, j.item)
+	}
+	j.prev = 0
+	if j.t.HasSeq {
+		j.prev = j.t.Seq
 	}
 	j.code, j.t, j.item = m.Code, m.Trailer, nil
 	if m.Code == sip2.CodeCheckout {
@@ -78,6 +83,9 @@ func (j *judge) answer(frame []byte, srv *Server, delim byte, log *slog.Logger) 
 		log.Warn("ils_stray_frame", "code", m.Code.String())
 		return a, errNotOurs
 	}
+	if m.Code == sip2.CodeCheckoutResponse && j.previous(m) {
+		return a, ErrLate
+	}
 	if !j.rightNumber(m, log) {
 		return a, errNotOurs
 	}
@@ -85,6 +93,14 @@ func (j *judge) answer(frame []byte, srv *Server, delim byte, log *slog.Logger) 
 		return a, j.checkout(&a, srv)
 	}
 	return a, nil
+}
+
+// previous reports whether a 12 carries the number of the request before this
+// one, on a link that has not shown yet that its numbers mean nothing: a second
+// answer to that one must neither complete nor release this.
+func (j *judge) previous(m *sip2.Message) bool {
+	return !j.strange && j.t.HasSeq && m.Trailer.HasSeq &&
+		m.Trailer.Seq != j.t.Seq && m.Trailer.Seq == j.prev
 }
 
 // rightNumber compares AY where that means something, and learns.

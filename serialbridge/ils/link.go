@@ -196,6 +196,13 @@ func (l *Link) drop(c *conn, err error) {
 	l.setDown(err)
 }
 
+// uses reports whether requests go over this connection: it is logged in.
+func (l *Link) uses(c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn == c
+}
+
 // A link is up when the ILS has answered on it, not when it has merely
 // accepted the connection.
 func (l *Link) setUp() {
@@ -273,12 +280,13 @@ func (l *Link) ensure(ctx context.Context, replay Replay) (*conn, error) {
 
 // connect makes one attempt, logs in, and publishes the outcome.
 func (l *Link) connect(done chan struct{}, replay Replay) {
+	answered := false
 	c, err := l.srv.open(context.Background())
 	if err == nil {
 		l.num.reset()
 		l.judge.reset()
 		l.last = time.Now()
-		if err = l.login(c, replay); err != nil {
+		if answered, err = l.login(c, replay); err != nil {
 			c.abort()
 			<-c.dead
 		}
@@ -297,35 +305,40 @@ func (l *Link) connect(done chan struct{}, replay Replay) {
 		l.conn = c
 	}
 	l.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		l.setDown(err)
+	case answered:
+		l.setUp()
 	}
 	close(done)
 }
 
 // login replays what the station logged in with. 94 and 98 stay here.
-func (l *Link) login(c *conn, replay Replay) error {
+func (l *Link) login(c *conn, replay Replay) (answered bool, err error) {
 	if l.hooks.Login == nil || replay == ReplayNone {
-		return nil
+		return false, nil
 	}
 	login, status := l.hooks.Login()
 	if login != nil {
 		a, err := l.ask(c, login, l.srv.cfg.Timeout)
 		if err != nil {
-			return fmt.Errorf("log in at the ILS: %w", err)
+			return false, fmt.Errorf("log in at the ILS: %w", err)
 		}
 		if string(a.Msg.Fixed("ok")) != "1" {
-			return ErrLogin
+			return false, ErrLogin
 		}
+		answered = true
 	}
 	if status != nil && replay == ReplayAll {
 		a, err := l.ask(c, status, l.srv.cfg.Timeout)
 		if err != nil {
-			return fmt.Errorf("ask for the ILS's status: %w", err)
+			return false, fmt.Errorf("ask for the ILS's status: %w", err)
 		}
 		l.tellStatus(a)
+		answered = true
 	}
-	return nil
+	return answered, nil
 }
 
 // Close ends the link when what is outstanding has been answered, or ctx has
