@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sip2gate/dedup"
+	"sip2gate/dedup/bolt"
 )
 
 // A disk that is really full: a small file system in memory.
@@ -47,7 +48,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("health: %+v", h)
 	}
 	insert(t, s, n)
-	if _, err := os.Stat(filepath.Join(o.RunDir, "store.db.memory")); err != nil {
+	if _, err := os.Stat(bolt.RunMarker(o)); err != nil {
 		t.Errorf("no marker for the next start: %v", err)
 	}
 

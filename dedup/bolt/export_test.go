@@ -13,3 +13,6 @@ func (o Options) WithCommit(fn func(*bbolt.DB, func(*bbolt.Tx) error) error) Opt
 	o.commit = fn
 	return o
 }
+
+// RunMarker is the path of the marker in RunDir.
+func RunMarker(o Options) string { return o.memoryMarkers()[1] }

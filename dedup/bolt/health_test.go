@@ -197,7 +197,7 @@ func TestMarkerElsewhere(t *testing.T) {
 	fault := errors.New("fault")
 	d.before.Store(&fault)
 	insert(t, s, 1)
-	if _, err := os.Stat(filepath.Join(run, "store.db.memory")); err != nil {
+	if _, err := os.Stat(bolt.RunMarker(o)); err != nil {
 		t.Errorf("no marker in the other place: %v", err)
 	}
 }
@@ -225,7 +225,7 @@ func TestDiskHangs(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			t.Errorf("the second caller was kept for %v", took)
 		}
-		if _, err := os.Stat(filepath.Join(o.RunDir, "store.db.memory")); err != nil {
+		if _, err := os.Stat(bolt.RunMarker(o)); err != nil {
 			t.Errorf("no marker for the next start: %v", err)
 		}
 		close(d.hang)

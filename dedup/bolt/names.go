@@ -2,6 +2,8 @@ package bolt
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -101,9 +103,19 @@ func present(path string) bool {
 func (o *Options) memoryMarkers() []string {
 	paths := []string{o.Path + suffixMemory}
 	if o.RunDir != "" {
-		paths = append(paths, filepath.Join(o.RunDir, filepath.Base(o.Path)+suffixMemory))
+		paths = append(paths, filepath.Join(o.RunDir, runName(o.Path)+suffixMemory))
 	}
 	return paths
+}
+
+// runName names a store among those of the whole machine, which share a RunDir
+// and as a rule the name of their file.
+func runName(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	sum := sha256.Sum256([]byte(path))
+	return "sip2gate-" + hex.EncodeToString(sum[:8])
 }
 
 // noteMemory leaves word for the next start that books are being lent which
@@ -123,7 +135,8 @@ func (o *Options) noteMemoryAt(places []string, why error) {
 		}
 		errs = append(errs, err)
 	}
-	o.Logger.Error("could not leave a marker for the next start", "err", errors.Join(errs...))
+	o.Logger.Error("marker_not_left", "error", errors.Join(errs...).Error(),
+		"hint", "a restart will not know that checkouts were remembered in memory only, and a repeat of one may make a second loan: do not restart needlessly before the disk can be written")
 }
 
 func (o *Options) memoryNoted() bool {

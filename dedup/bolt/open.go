@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,10 +96,10 @@ func (op *opening) aside(why string) (contents, error) {
 		return contents{}, err
 	}
 	op.report.SetAside = path
-	op.Logger.Warn("the store was set aside", "path", path, "why", why)
+	op.Logger.Warn("store_damaged", "file", path, "why", why, "hint", "it was set aside under this name: keep it for whoever helps")
 	found, err := salvage(path, op.sealer)
 	if err != nil {
-		op.Logger.Warn("not all of the store that was set aside can be read", "path", path, "err", err)
+		warnPartly(op.Logger, path, err)
 	}
 	if found.opened == 0 {
 		// Nothing opens under this secret, and keys made with another one
@@ -343,6 +344,11 @@ func (op *opening) start(f *file, found contents, held *os.File) (*Store, error)
 	return s, nil
 }
 
+func warnPartly(log *slog.Logger, path string, err error) {
+	log.Warn("store_partly_read", "file", path, "error", err.Error(),
+		"hint", "what can be read of it is used; for the rest, a repeat is asked for at the library system where that can be asked")
+}
+
 // Fallback is a store in memory for when Open has failed for the reason why.
 // What can still be read of the file is in it, so that it is looked up first,
 // and the clock goes on from the file's mark.
@@ -353,7 +359,7 @@ func Fallback(o Options, why error) (*memory.Store, clock.Clock) {
 	s, err := o.sealer()
 	if err == nil {
 		if found, err = salvage(o.Path, s); err != nil {
-			o.Logger.Warn("not all of the store can be read", "path", o.Path, "err", err)
+			warnPartly(o.Logger, o.Path, err)
 		}
 	}
 	for _, e := range found.entries {

@@ -307,6 +307,30 @@ func TestCannotOpen(t *testing.T) {
 	}
 }
 
+// Two gates of one machine leave word in the same place, and their stores have
+// the same name: the one must neither read nor remove what the other left.
+func TestMarkersOfTwoStores(t *testing.T) {
+	dir, run := t.TempDir(), t.TempDir()
+	a, b := options(t, filepath.Join(dir, "a")), options(t, filepath.Join(dir, "b"))
+	a.RunDir, b.RunDir = run, run
+	if _, _, err := bolt.Open(t.Context(), a); err == nil {
+		t.Fatal("a store was opened in a directory that is not there")
+	}
+	for _, o := range []bolt.Options{a, b} {
+		if err := os.Mkdir(filepath.Dir(o.Path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, report := open(t, b)
+	if report.Amnesia != "" {
+		t.Errorf("the other gate's marker was taken for its own: %q", report.Amnesia)
+	}
+	closeStore(t, s)
+	if _, report = open(t, a); report.Amnesia == "" {
+		t.Error("the other gate has removed the marker")
+	}
+}
+
 // A store that cannot be written is looked at, and gets what it missed.
 func TestFallbackAndBack(t *testing.T) {
 	src := clock.NewManual("boot", time.Hour)

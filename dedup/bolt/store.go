@@ -297,7 +297,8 @@ func (s *Store) finish(c memory.Commit, err error) {
 		s.turn(dedup.Health{Why: words(err)})
 	case err == nil && !was.Durable:
 		if err := s.opt.clearMemory(); err != nil {
-			s.opt.Logger.Warn("a marker could not be removed", "err", err)
+			s.opt.Logger.Warn("marker_not_removed", "error", err.Error(),
+				"hint", "the next start will take the disk for not written, and ask more often at the library system")
 		}
 		s.turn(dedup.Health{Durable: true})
 	}
