@@ -29,7 +29,7 @@ func (w *wait) checkout() result {
 		w.req.Mute = !w.s.st.b.srv.Readable()
 		v, err := gate.Admit(w.ctx, w.req)
 		if err != nil {
-			w.s.st.log.Error("gate_failed", "error", err.Error())
+			w.s.log.Error("gate_failed", "error", err.Error())
 			return result{refuse: true, why: unreachable}
 		}
 		switch v.Decision {
@@ -75,7 +75,7 @@ func (w *wait) checkout() result {
 }
 
 func (w *wait) event(name string, more ...any) {
-	w.s.st.log.Info(name, append(w.s.fields(w), more...)...)
+	w.s.log.Info(name, append(w.s.fields(w), more...)...)
 }
 
 // tooLate ends a worker whose wait is over. The session has answered already,
@@ -161,7 +161,7 @@ func (w *wait) apply(ctx context.Context, rec dedup.Record, details bool) dedup.
 	rd.Begun = begun
 	did, now, err := gate.Settle(context.WithoutCancel(ctx), rec, rd)
 	if err != nil {
-		w.s.st.log.Error("gate_failed", "error", err.Error())
+		w.s.log.Error("gate_failed", "error", err.Error())
 	}
 	w.req.Read, w.req.Begun, w.req.Token = rd.Result, begun, now.Token
 	w.s.st.logSettled(now, did)
@@ -184,7 +184,7 @@ func (w *wait) settle(v dedup.Verdict, pause *pauses) {
 // forward sends a claimed 11 and ends its flight. Not done: the outcome is not
 // known, and the table is to be asked again.
 func (w *wait) forward(f *dedup.Flight) (result, bool) {
-	gate, log := w.s.st.b.gate, w.s.st.log
+	gate, log := w.s.st.b.gate, w.s.log
 	ctx := context.Background() // what is owed to the gate outlives the wait
 	w.setWhy(unreachable)
 	if f.Unchecked() {
@@ -226,7 +226,7 @@ func (w *wait) forward(f *dedup.Flight) (result, bool) {
 
 func (w *wait) doubt(ctx context.Context, f *dedup.Flight, answer []byte, why string) {
 	if _, err := f.Doubt(ctx, answer); err != nil {
-		w.s.st.log.Error("gate_failed", "error", err.Error())
+		w.s.log.Error("gate_failed", "error", err.Error())
 	}
 	w.event("checkout_in_doubt", "why", why)
 	w.s.st.pulse.beat()
@@ -234,7 +234,7 @@ func (w *wait) doubt(ctx context.Context, f *dedup.Flight, answer []byte, why st
 
 // answered ends a flight by what the ILS has said.
 func (w *wait) answered(ctx context.Context, f *dedup.Flight, a *ils.Answer, ms int64) (result, bool) {
-	log := w.s.st.log
+	log := w.s.log
 	m := &a.Msg
 	r := result{frame: a.Frame}
 	ok := string(m.Fixed("ok"))
@@ -292,7 +292,7 @@ func (w *wait) doubleCheck(ctx context.Context, f *dedup.Flight) (result, bool) 
 	}
 	rec, err := f.Complete(context.WithoutCancel(ctx), rd.Answer, w.s.st.completion())
 	if err != nil {
-		w.s.st.log.Error("gate_failed", "error", err.Error())
+		w.s.log.Error("gate_failed", "error", err.Error())
 		return result{frame: rd.Answer, replay: true}, true // the flight has ended
 	}
 	w.s.st.logSettled(rec, dedup.SettledLent)
@@ -301,7 +301,7 @@ func (w *wait) doubleCheck(ctx context.Context, f *dedup.Flight) (result, bool) 
 
 // change forwards a checkin or a cancel. What it may end is marked first.
 func (w *wait) change() result {
-	gate, log := w.s.st.b.gate, w.s.st.log
+	gate, log := w.s.st.b.gate, w.s.log
 	ctx := context.Background()
 	ab, _ := w.msg.Field("AB")
 	if len(dedup.Trim(ab)) == 0 {

@@ -20,12 +20,12 @@ func (s *session) frame(in inbound) {
 	}
 	switch s.peer.checks.judge(&m, doubledCheckout(&m)) {
 	case resend:
-		s.st.log.Warn("frame_sent_back", "code", m.Code.String(), "length", len(in.frame))
+		s.log.Warn("frame_sent_back", "code", m.Code.String(), "length", len(in.frame))
 		s.peer.link.Swallowed()
 		s.write(s.peer.checks.resendRequest())
 		return
 	case insists:
-		s.st.log.Warn("frame_passed_damaged", "code", m.Code.String(), "length", len(in.frame),
+		s.log.Warn("frame_passed_damaged", "code", m.Code.String(), "length", len(in.frame),
 			"hint", "the kiosk insists on a wrong checksum: it may be set to another character set")
 	}
 	if m.Trailer.Valid {
@@ -43,7 +43,7 @@ func (s *session) frame(in inbound) {
 		s.start(w)
 	case in.batch == o.batch, !o.atILS.Load() && in.at.Sub(o.heard) < pipelined:
 		if len(s.queue) == maxQueue {
-			s.st.log.Warn("requests_dropped", "limit", maxQueue,
+			s.log.Warn("requests_dropped", "limit", maxQueue,
 				"hint", "the kiosk sends without waiting for answers")
 			w.end()
 			s.peer.link.Swallowed()
@@ -111,11 +111,11 @@ func (s *session) classifyCheckout(w *wait, at time.Duration) kind {
 	aa, _ := m.Field("AA")
 	ab, _ := m.Field("AB")
 	if len(dedup.Trim(aa)) == 0 || len(dedup.Trim(ab)) == 0 {
-		s.st.log.Warn("checkout_not_gated", "why", "patron or item is empty")
+		s.log.Warn("checkout_not_gated", "why", "patron or item is empty")
 		return pass
 	}
 	if m.MissingDueDate() {
-		s.st.log.Debug("checkout_without_due_date")
+		s.log.Debug("checkout_without_due_date")
 	}
 	w.req = checkoutRequest(m, s.st.cfg.Name, at)
 	w.req.Waiter = w
@@ -237,9 +237,9 @@ func (s *session) join(twin, w *wait) {
 	s.peer.link.Swallowed()
 	if w.kind == checkout {
 		if w.batch != twin.batch { // two of one read are no timer's doing
-			s.peer.patient.saw(w.gap, s.st.log)
+			s.peer.patient.saw(w.gap, s.log)
 		}
-		s.st.log.Info("checkout_joined", s.fields(w)...)
+		s.log.Info("checkout_joined", s.fields(w)...)
 	}
 }
 

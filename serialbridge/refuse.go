@@ -55,22 +55,24 @@ func (s *session) refuse(w *wait, r result) []byte {
 	return sip2.AppendTrailer(frame, w.newest.HasSeq, w.newest.Seq)
 }
 
-func (s *session) text(why refusal) []byte {
+// text is what the screen says. Only a checkout can be a loan that could not be
+// confirmed.
+func (s *session) text(w *wait, why refusal) []byte {
 	m := &s.st.cfg.Messages
-	switch why {
-	case unanswered, overdue:
-		return m.Doubt
-	case conflicting:
+	switch {
+	case why == conflicting:
 		return m.Conflict
+	case why == unreachable, w.kind != checkout:
+		return m.Down
 	}
-	return m.Down
+	return m.Doubt
 }
 
 // negative builds the answer that says no, without a trailer; nil: SIP2 has
 // none for this request.
 func (s *session) negative(w *wait, why refusal) []byte {
 	m := &w.msg
-	b := builder{delim: s.st.cfg.Delimiter, m: m, text: s.text(why)}
+	b := builder{delim: s.st.cfg.Delimiter, m: m, text: s.text(w, why)}
 	switch m.Code {
 	case sip2.CodeCheckout:
 		return b.start("120NUN").date().echo("AO", "AA", "AB").empty("AJ", "AH").screen()

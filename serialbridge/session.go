@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type session struct {
 	peer *peer
 	conn port.Conn
 	addr string // of a kiosk on a listening port, without the port number
+	log  *slog.Logger
 
 	spoke atomic.Bool // a whole frame has come
 
@@ -59,7 +61,11 @@ type inbound struct {
 }
 
 func newSession(st *station, p *peer, conn port.Conn, addr string) *session {
-	return &session{st: st, peer: p, conn: conn, addr: addr}
+	log := st.log
+	if addr != "" { // one of several on the port
+		log = log.With("kiosk", addr)
+	}
+	return &session{st: st, peer: p, conn: conn, addr: addr, log: log}
 }
 
 // run serves the connection until it ends or ctx does, and returns why. When
@@ -172,20 +178,20 @@ func (s *session) read() error {
 		case s.addr != "" && !s.spoke.Load() && now.Sub(begun) >= firstFrameAge:
 			return errors.New("no whole frame came within a minute")
 		case scan.Partial() && now.Sub(heard) >= halfFrameAge:
-			s.st.log.Warn("half_frame_dropped", "length", scan.Drop())
+			s.log.Warn("half_frame_dropped", "length", scan.Drop())
 		}
 	}
 }
 
 func (s *session) report(n sip2.Notice, telnet *bool) {
 	if n.TooLong > 0 {
-		s.st.log.Warn("frame_too_long", "limit", sip2.MaxFrame)
+		s.log.Warn("frame_too_long", "limit", sip2.MaxFrame)
 	}
 	if n.Telnet && !*telnet {
 		*telnet = true
-		s.st.log.Warn("telnet_bytes", "hint", "the kiosk is set to telnet: set it to plain sockets (raw TCP)")
+		s.log.Warn("telnet_bytes", "hint", "the kiosk is set to telnet: set it to plain sockets (raw TCP)")
 	} else if n.Skipped > 0 {
-		s.st.log.Debug("noise_skipped", "length", n.Skipped)
+		s.log.Debug("noise_skipped", "length", n.Skipped)
 	}
 }
 
@@ -282,7 +288,7 @@ func (s *session) write(frame []byte) bool {
 		_, err = s.conn.Write(buf)
 	}
 	if err != nil {
-		s.st.log.Debug("answer_not_written", "error", err.Error())
+		s.log.Debug("answer_not_written", "error", err.Error())
 		if l, ok := s.conn.(interface{ SetLinger(int) error }); ok {
 			_ = l.SetLinger(0) // what the kernel still holds of it must not come late
 		}
