@@ -112,11 +112,16 @@ func TestOldSecretIsErased(t *testing.T) {
 	t.Parallel()
 	ils := startILS(t, people(sim.Naive))
 	addr := freePort(t)
-	g := startGate(t, setup{ils: ils.Addr(), gate: `window = "2s"`, stations: []string{listen(addr, hastyStation)}})
+	g := startGate(t, setup{ils: ils.Addr(), stations: []string{listen(addr)}})
 	k := connect(t, addr)
 	k.lendsOnce(item1, base(0))
 	g.tells("secret", "rotate")
 	k.lendsOnce(item2, base(1))
+	ctx, cancel := k.within()
+	defer cancel()
+	if m, err := k.Checkin(ctx, item1); err != nil || string(m.Fixed("ok")) != "1" {
+		t.Fatalf("the checkin: %q, %v", m.Raw, err)
+	}
 	const sweeps = 90 * time.Second // more than three of them
 	if _, ok := g.log.await(g.begun, sweeps, "secret_erased"); !ok {
 		t.Fatal("the old secret stays")
@@ -133,9 +138,10 @@ func TestOldSecretIsErased(t *testing.T) {
 	if c := g.checks(); !c.OK {
 		t.Errorf("%+v", c)
 	}
-	if m := answer(connect(t, addr).ask(frame)); !lent(m) {
-		t.Errorf("got %q, want %q", m.Raw, first)
+	if got := connect(t, addr).ask(frame); !lent(answer(got)) {
+		t.Errorf("got %q, want %q", got, first)
 	}
+	wantCount(t, ils, itemNumber(100), oneLoan)
 }
 
 // checks examines the store.
