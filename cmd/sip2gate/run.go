@@ -102,21 +102,17 @@ func (g *openedGate) close(log *slog.Logger) {
 // a second gate on the same store, the branch keeps lending: with a new store,
 // or in memory, and loudly.
 func openGate(ctx context.Context, c *config.Config, log *slog.Logger) (*openedGate, error) {
-	if err := os.MkdirAll(c.Gate.StateDir, 0o700); err != nil {
-		log.Error("store_degraded", "error", err.Error(), "hint", "the state folder cannot be made")
-	}
-	path := storePath(c)
-	key, err := loadSecret(c.Gate.SecretFile, path, log)
-	if err != nil {
-		return nil, err
-	}
-	former, err := secret.Former(c.Gate.SecretFile)
-	if err != nil {
-		log.Error("secret_lost", "error", err.Error(), "hint", "what was remembered under a secret before the current one is not found")
-	}
+	key, former, err := loadSecrets(c, log)
 	opt := storeOptions(c, key, former, log)
-	store, now, forgot, err := openStore(ctx, opt, log)
+	var store dedup.Store
+	var now clock.Clock
+	forgot := true
 	if err != nil {
+		// The store is not touched: under another secret it would be set aside.
+		logInMemory(log, c.Gate, err)
+		bolt.NoteMemory(opt, err)
+		store, now = bolt.Fallback(opt, err)
+	} else if store, now, forgot, err = openStore(ctx, opt, c.Gate, log); err != nil {
 		return nil, err
 	}
 	keeper := &secretKeeper{file: c.Gate.SecretFile, log: log}
@@ -147,29 +143,41 @@ func ilsTarget(c *config.Config) dedup.Digest {
 	return sha256.Sum256([]byte("ils:" + c.ILS.Address))
 }
 
-// loadSecret makes the secret on the first start. A secret that is lost beside
-// a store makes the store unreadable: a new one is made, the store's opening
-// finds out, and sets the store aside.
-func loadSecret(path, store string, log *slog.Logger) ([]byte, error) {
-	key, _, err := secret.Load(path, bolt.Exists(store))
-	if err == nil {
-		return key, nil
+// loadSecrets gives the secret, and those before it; on the first start it makes
+// one. A secret that is lost beside a store makes the store unreadable: a new
+// one is made, the store's opening finds out, and sets the store aside. After an
+// error the secret is good for this run only, in memory.
+func loadSecrets(c *config.Config, log *slog.Logger) (key []byte, former [][]byte, err error) {
+	if key, err = loadSecret(c, log); err != nil {
+		return dedupRandom(), nil, err
 	}
-	log.Error("secret_lost", "error", err.Error(), "file", path,
-		"hint", "what the store holds cannot be read any more; it will be set aside")
-	if _, statErr := os.Lstat(path); statErr == nil {
-		aside := fmt.Sprintf("%s.%s.unreadable", path, time.Now().UTC().Format("20060102T150405.000000000"))
-		if err := os.Rename(path, aside); err != nil {
-			log.Error("secret_not_set_aside", "error", err.Error())
-		}
+	former, err = secret.Former(c.Gate.SecretFile)
+	switch {
+	case err == nil:
+	case denied(err):
+		return dedupRandom(), nil, err
+	default:
+		log.Error("secret_lost", "error", err.Error(), "hint", "what was remembered under a secret before the current one is not found")
 	}
-	key, _, err = secret.Load(path, false)
-	if err == nil {
-		return key, nil
+	return key, former, nil
+}
+
+func loadSecret(c *config.Config, log *slog.Logger) ([]byte, error) {
+	path := c.Gate.SecretFile
+	if err := os.MkdirAll(c.Gate.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the state folder: %w", err)
 	}
-	// Nothing can be kept here at all: a secret for this run only.
-	log.Error("store_degraded", "error", err.Error(), "hint", "the state folder cannot be written")
-	return dedupRandom(), nil
+	key, _, err := secret.Load(path, bolt.Exists(storePath(c)))
+	lost := errors.Is(err, secret.ErrLost)
+	if err == nil || denied(err) || !lost && size(path) == 0 { // the last: it could not be made
+		return key, err
+	}
+	hint := "this file does not hold a secret: it is kept under a dated name, and a new secret is made"
+	if lost {
+		hint = "what the store holds cannot be read any more: it is set aside, and a new secret is made"
+	}
+	log.Error("secret_lost", "error", err.Error(), "file", path, "hint", hint)
+	return secret.Replace(path)
 }
 
 func storeOptions(c *config.Config, key []byte, former [][]byte, log *slog.Logger) bolt.Options {
@@ -189,13 +197,13 @@ func storeOptions(c *config.Config, key []byte, former [][]byte, log *slog.Logge
 
 // openStore opens the durable store, or one in memory in its place. forgot:
 // records of an earlier run may be missing.
-func openStore(ctx context.Context, opt bolt.Options, log *slog.Logger) (_ dedup.Store, _ clock.Clock, forgot bool, _ error) {
+func openStore(ctx context.Context, opt bolt.Options, g config.Gate, log *slog.Logger) (_ dedup.Store, _ clock.Clock, forgot bool, _ error) {
 	store, report, err := bolt.Open(ctx, opt)
 	switch {
 	case errors.Is(err, bolt.ErrInUse), ctx.Err() != nil:
 		return nil, nil, false, err
 	case err != nil:
-		log.Error("store_degraded", "error", err.Error(), "hint", "checkouts are remembered in memory only")
+		logInMemory(log, g, err)
 		fallback, now := bolt.Fallback(opt, err)
 		return fallback, now, true, nil
 	}

@@ -118,6 +118,13 @@ func runName(path string) string {
 	return "sip2gate-" + hex.EncodeToString(sum[:8])
 }
 
+// NoteMemory leaves word for the next start that, for the reason why, books are
+// lent without the store at o.Path having been opened. Open does so itself.
+func NoteMemory(o Options, why error) {
+	o = o.filled()
+	o.noteMemory(why)
+}
+
 // noteMemory leaves word for the next start that books are being lent which
 // the store does not know of.
 func (o *Options) noteMemory(why error) { o.noteMemoryAt(o.memoryMarkers(), why) }
@@ -134,6 +141,10 @@ func (o *Options) noteMemoryAt(places []string, why error) {
 			return
 		}
 		errs = append(errs, err)
+	}
+	here, elsewhere := errs[0], errs[len(errs)-1]
+	if (sameErrno(here, why) || errors.Is(here, fs.ErrNotExist)) && errors.Is(elsewhere, fs.ErrPermission) {
+		return // nothing may be written here at all: why says so, and the caller what to do
 	}
 	o.Logger.Error("marker_not_left", "error", errors.Join(errs...).Error(),
 		"hint", "a restart will not know that checkouts were remembered in memory only, and a repeat of one may make a second loan: do not restart needlessly before the disk can be written")

@@ -218,6 +218,13 @@ func unwilling(err error) bool {
 	return errors.As(err, &errno)
 }
 
+// sameErrno: the operating system gives the same reason for both.
+func sameErrno(a, b error) bool {
+	x, ok1 := errors.AsType[syscall.Errno](a)
+	y, ok2 := errors.AsType[syscall.Errno](b)
+	return ok1 && ok2 && x == y
+}
+
 func (o *Options) bbolt() *bbolt.Options {
 	return &bbolt.Options{
 		Timeout:        lockPatience,
@@ -358,8 +365,12 @@ func Fallback(o Options, why error) (*memory.Store, clock.Clock) {
 	var found contents
 	s, err := o.sealer()
 	if err == nil {
-		if found, err = salvage(o.Path, s); err != nil {
+		found, err = salvage(o.Path, s)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !sameErrno(err, why) {
 			warnPartly(o.Logger, o.Path, err)
+		}
+		if found.opened == 0 {
+			found = contents{} // keys made with another secret are of no use
 		}
 	}
 	for _, e := range found.entries {

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package main
+
+// ownerOf cannot tell here.
+func ownerOf(string) string { return "" }
