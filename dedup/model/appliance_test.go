@@ -107,8 +107,7 @@ type appliance struct {
 
 // session is a station's: what it waits for, and what it sent last.
 type session struct {
-	Wait  *worker
-	Queue []*worker
+	Wait *worker
 
 	// history: what its last 11 was, while nothing came in between.
 	Repeatable bool
@@ -130,7 +129,6 @@ const (
 	toRead
 	reading
 	joined
-	queued
 )
 
 // worker serves one wait; with kind read it settles a doubt, for nobody.
@@ -211,6 +209,9 @@ func (a *appliance) do(in input) []effect {
 	case ticking:
 		a.clock.Advance(tick)
 		a.disk.flush()
+		for _, w := range a.workers { // a change whose kiosk has given up: session.frame
+			w.Over = w.Over || w.Kind != read && a.session[w.Station].Wait != w && a.clock.Now() >= w.Deadline
+		}
 		_, err := a.gate.Sweep(context.Background())
 		must(err)
 	case kill:
@@ -234,30 +235,22 @@ func (a *appliance) frame(in input) {
 		own = s.Repeatable && s.Patron == in.Patron && in.SameDate && now-s.Last <= (retries+1)*timeout*tick
 		s.Repeatable, s.Patron, s.Last = true, in.Patron, now
 		w.Req = request(in.Patron)
-		w.Req.Arrived, w.Req.Own, w.Req.Waiter = now, own, w
+		w.Req.Arrived, w.Req.Own, w.Req.Waiter, w.Req.Origin = now, own, w, in.Station
 	} else {
 		s.Repeatable, s.Patron, s.Last = false, 0, 0
 	}
-	last := s.Wait
-	if n := len(s.Queue); n > 0 {
-		last = s.Queue[n-1]
+	o := s.Wait
+	if o != nil && o.Kind == in.Kind && o.Patron == in.Patron && (own || in.Kind != checkout) {
+		o.Deadline = w.Deadline // its twin
+		return
 	}
-	twin := last != nil && last.Kind == in.Kind && last.Patron == in.Patron
-	switch {
-	case twin && (own || in.Kind != checkout):
-		last.Deadline = w.Deadline
-	case s.Wait == nil:
-		a.workers = append(a.workers, w)
-		a.begin(w)
-	case s.Wait.AtILS:
-		s.Wait.Over = true // the kiosk has given up
-		a.workers = append(a.workers, w)
-		a.begin(w)
-	default:
-		w.Stage = queued
-		a.workers = append(a.workers, w)
-		s.Queue = append(s.Queue, w)
+	// Nothing comes within a second here, so nothing is queued: the kiosk has
+	// given up. A change that waits for the link still goes out in its time.
+	if o != nil && (o.Kind == checkout || o.AtILS) {
+		o.Over = true
 	}
+	s.Wait = w
+	a.workers = append(a.workers, w)
 }
 
 // request is checkoutRequest.
@@ -266,12 +259,6 @@ func request(p patron) *dedup.Request {
 		Scope: []byte("MAIN"), Subject: []byte(p.String()), Object: []byte("book"),
 		Compared: [][]byte{[]byte("N"), nil}, Payload: []byte("11 " + p.String()),
 	}
-}
-
-// begin is session.start.
-func (a *appliance) begin(w *worker) {
-	w.Stage = deciding
-	a.session[w.Station].Wait = w
 }
 
 // deliver is session.take, expire, finish and deliver: only the wait that is
@@ -288,7 +275,7 @@ func (a *appliance) deliver(w *worker, ok bool, record *dedup.Record, why string
 	}
 }
 
-// over ends w's wait, if that is the outstanding one, and starts the next.
+// over ends w's wait, if that is the outstanding one.
 func (a *appliance) over(w *worker) bool {
 	s := &a.session[w.Station]
 	if s.Wait != w {
@@ -296,11 +283,6 @@ func (a *appliance) over(w *worker) bool {
 	}
 	w.Over = true
 	s.Wait = nil
-	if len(s.Queue) > 0 {
-		next := s.Queue[0]
-		s.Queue = s.Queue[1:]
-		a.begin(next)
-	}
 	return true
 }
 
@@ -309,11 +291,8 @@ func (a *appliance) hungUp(k uint8) {
 	s := &a.session[k]
 	if s.Wait != nil {
 		s.Wait.Over = true
+		s.Wait = nil
 	}
-	for _, w := range s.Queue {
-		a.drop(w)
-	}
-	s.Wait, s.Queue = nil, nil
 }
 
 // drop takes a worker that has returned off the list.

@@ -116,13 +116,12 @@ func (a *appliance) awake(w *worker) {
 
 // toRead begins a read: the time counts from here, before the link is free.
 func (a *appliance) toRead(w *worker, about dedup.Record) {
-	w.Stage, w.Begun = toRead, a.clock.Now()
+	w.Stage, w.Begun, w.AtILS = toRead, a.clock.Now(), true
 	w.Seen = dedup.Record{Key: about.Key, Token: about.Token, Object: about.Object, ClaimedAt: about.ClaimedAt}
 }
 
 // read is Link.Read with readAbout.
 func (a *appliance) read(w *worker, up bool) {
-	w.AtILS = true
 	if w.given() || !up {
 		a.apply(w, dedup.Unreadable)
 		return

@@ -55,7 +55,7 @@ func (a *appliance) menu() *menu {
 		m.expire[k] = s.Wait != nil && now >= s.Wait.Deadline
 		m.busy[k] = s.Busy != nil
 		m.overdue[k] = s.Busy != nil && now >= s.Until
-		if s.Busy == nil && m.free == 0xff {
+		if s.Busy == nil { // K2's rather than K1's, where a worker may want it
 			m.free = uint8(k)
 		}
 	}
@@ -72,7 +72,7 @@ func (a *appliance) menu() *menu {
 func (w *worker) doing() string {
 	what := [...]string{
 		"decides about", "looks again at", "is to send", "waits for the answer to", "is to read for",
-		"reads for", "has joined", "has queued",
+		"reads for", "has joined",
 	}[w.Stage]
 	return fmt.Sprintf("%s %v's %v of K%d", what, w.Patron, w.Kind, w.Station+1)
 }

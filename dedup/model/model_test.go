@@ -56,7 +56,7 @@ var runs = []run{
 	{scenario{name: "another patron", ils: sierra, kiosks: 1, patrons: 2, begin: unanswered, left: budget{Scan: 2, Lost: 1}}, []string{othersWait}, 1},
 	{scenario{name: "a read overtaken by the desk", ils: koha, kiosks: 1, patrons: 1, begin: unanswered, left: budget{Scan: 2, Desk: 1, Unasked: 1}}, []string{begunAfter}, 1},
 	{scenario{name: "amnesia", ils: koha, kiosks: 1, patrons: 1, left: budget{Scan: 1, Crash: 1, Amnesia: 1}}, []string{amnesiaSettle}, 1},
-	{scenario{name: "a checkin overtaken", ils: koha, kiosks: 2, patrons: 1, begin: lent, left: budget{Scan: 3, Checkin: 1, Leave: 1}}, []string{tokens}, 1},
+	{scenario{name: "a checkin overtaken", ils: koha, kiosks: 2, patrons: 1, begin: lent, left: budget{Scan: 3, Checkin: 1, LeaveIn: 1}}, []string{tokens}, 1},
 }
 
 const most = 3_000_000 // nodes: about 2 GB

@@ -21,7 +21,8 @@ var (
 // budget is how often something may happen in a run.
 type budget struct {
 	Scan, Checkin, Cancel, Desk uint8 // of the people
-	Leave, HangUp               uint8 // the kiosk gives up, unseen or seen
+	Leave, HangUp               uint8 // the kiosk gives up an 11, unseen or seen
+	LeaveIn                     uint8 // it gives up a 09, unseen
 	Lost                        uint8 // answers on the station's line
 	Cut, Reset                  uint8 // of the WAN
 	Drop                        uint8 // requests that the ILS never carries out
@@ -58,6 +59,7 @@ type kiosk struct {
 	Answers uint8 // since its last transmission
 	Held    bool  // the item was lent to the patron at some time of this wait
 	Excused bool  // an answer was lost, or the gate was killed: silence is no fault of the gate
+	Rest    bool  // it has just given up: the next request takes a while
 	Asked   bool  // it has sent an 11 since it was switched on
 }
 
@@ -168,7 +170,7 @@ type (
 func (s *scenario) people(w world, k uint8, tell teller) (due bool) {
 	q := w.Kiosk[k]
 	other := w.Kiosk[1-k]
-	if q.Kind == nothing && other.Kind == nothing { // the book is at one kiosk
+	if q.Kind == nothing && other.Kind == nothing && !q.Rest { // the book is at one kiosk
 		for p := patron(1); p <= s.patrons && w.Left.Scan > 0; p++ {
 			if w.Hand != 0 && w.Hand != p {
 				continue
@@ -202,7 +204,7 @@ func (s *scenario) people(w world, k uint8, tell teller) (due bool) {
 		return false
 	}
 	gone := w
-	gone.Kiosk[k] = kiosk{Asked: q.Asked}
+	gone.Kiosk[k] = kiosk{Asked: q.Asked, Rest: true}
 	gone.Walk = 0
 	if q.Kind == checkout {
 		gone.Told[q.Patron-1] = true
@@ -223,10 +225,15 @@ func (s *scenario) people(w world, k uint8, tell teller) (due bool) {
 			tell(gone, input{}, "K%d gives up", k+1).bad = silence
 		}
 	}
-	if w.Left.Leave > 0 {
+	if w.Left.Leave > 0 && q.Kind == checkout {
+		gone := gone
 		gone.Left.Leave--
 		tell(gone, input{}, "K%d is cancelled; the line shows nothing of it", k+1)
-		gone.Left.Leave++
+	}
+	if w.Left.LeaveIn > 0 && q.Kind != checkout {
+		gone := gone
+		gone.Left.LeaveIn--
+		tell(gone, input{}, "K%d gives up its %v; the line shows nothing of it", k+1, q.Kind)
 	}
 	if w.Left.HangUp > 0 && q.Kind == checkout {
 		gone.Left.HangUp--
@@ -275,7 +282,9 @@ func (s *scenario) gate(w world, m *menu, tell teller) (due bool) {
 // later is the world a tick older.
 func (w world) later() world {
 	for k := range w.Kiosk {
-		if q := &w.Kiosk[k]; q.Kind != nothing {
+		q := &w.Kiosk[k]
+		q.Rest = false
+		if q.Kind != nothing {
 			q.Age++
 		}
 	}
