@@ -136,7 +136,7 @@ func (g *Gate) takeStock(ctx context.Context) error {
 // kill may not have reached the disk, and it cannot have come later.
 func (g *Gate) reopenWindow(ctx context.Context, r Record) error {
 	latest := min(r.Expires, g.clock.Now())
-	if !r.Delivered || r.TouchedAt >= latest {
+	if !r.Delivered || r.TouchedAt >= latest || latest+g.opt.Window <= g.clock.Now() {
 		return nil
 	}
 	r.TouchedAt = latest
