@@ -31,13 +31,13 @@ func plug(t *testing.T, a *pty.Adapter) *testKiosk {
 }
 
 func adapter(t *testing.T) *pty.Adapter {
-	a := &pty.Adapter{Link: filepath.Join(t.TempDir(), "usb-adapter")}
+	a := &pty.Adapter{Link: filepath.Join(devFolder(t), "usb-adapter")}
 	t.Cleanup(func() { _ = a.Pull() })
 	return a
 }
 
 // TestC068 kills the gate; the serial kiosk does not log in again, since it
-// has seen nothing. (cases.md C-068; mcoia/evergreen_sip_proxy). What the
+// has seen nothing. (C-068; mcoia/evergreen_sip_proxy). What the
 // status page says is not looked at here.
 func TestC068SerialKioskDoesNotLogInAgain(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestC068SerialKioskDoesNotLogInAgain(t *testing.T) {
 }
 
 // TestC070 pulls the adapter in the middle of a frame; it comes back under
-// another name behind the same link. (cases.md C-070;
+// another name behind the same link. (C-070;
 // philippoo66/optolink-splitter#236). What the status page says is not looked
 // at here.
 func TestC070AdapterComesBackUnderAnotherName(t *testing.T) {
@@ -148,7 +148,7 @@ func TestC070AdapterComesBackUnderAnotherName(t *testing.T) {
 }
 
 // TestC072 sends a frame in the pieces in which an FTDI adapter hands it over.
-// (cases.md C-072; avrdudes/avrdude#1245)
+// (C-072; avrdudes/avrdude#1245)
 func TestC072FramesInPieces(t *testing.T) {
 	t.Parallel()
 	for _, persona := range everyPersona {
@@ -183,7 +183,7 @@ func TestC072FramesInPieces(t *testing.T) {
 }
 
 // TestC073 pulls the adapter for a while, and then twenty times in the middle
-// of a frame. (cases.md C-073; tarm/serial#100, bugst/go-serial#55). Three
+// of a frame. (C-073; tarm/serial#100, bugst/go-serial#55). Three
 // seconds stand for the ten minutes; what the status page says is not looked
 // at here.
 func TestC073Unplugged(t *testing.T) {
@@ -229,13 +229,13 @@ func TestC073Unplugged(t *testing.T) {
 }
 
 // TestC074 gives one device to two stations, and to two programs.
-// (cases.md C-074; Klipper3d/klipper#1210)
+// (C-074; Klipper3d/klipper#1210)
 func TestC074TwoStationsOnOneDevice(t *testing.T) {
 	t.Parallel()
 	t.Run("known at the start", func(t *testing.T) {
 		t.Parallel()
 		p := newPTY(t)
-		link := filepath.Join(t.TempDir(), "by-path")
+		link := filepath.Join(devFolder(t), "by-path")
 		if err := os.Symlink(p.Path, link); err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestC074TwoStationsOnOneDevice(t *testing.T) {
 		t.Parallel()
 		ils := startILS(t, people(sim.Naive))
 		p := newPTY(t)
-		link := filepath.Join(t.TempDir(), "by-path")
+		link := filepath.Join(devFolder(t), "by-path")
 		g := newGate(t, setup{ils: ils.Addr(), stations: []string{serial(p.Path), serial(link)}})
 		g.launch()
 		g.up(1)
@@ -320,4 +320,19 @@ func settingsLines(t *testing.T, file, begin string) []int {
 		}
 	}
 	return found
+}
+
+// devFolder is a folder for names of devices: where the settings want them.
+func devFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "sip2gate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }

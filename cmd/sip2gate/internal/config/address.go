@@ -7,50 +7,78 @@ import (
 	"strings"
 )
 
-const hostPortHint = `type "host:port", such as "ils.example.org:6001"`
-
 // hostPort takes an address to connect to.
-func hostPort(to *string) func(any) *fault { return endpoint(to, false) }
+func hostPort(to *string, example string) func(any) *fault {
+	return endpoint{to: to, example: example}.take
+}
 
 // listenAt takes an address to be reached at; without a host it is every
 // address of the machine.
-func listenAt(to *string) func(any) *fault { return endpoint(to, true) }
-
-func endpoint(to *string, hostOptional bool) func(any) *fault {
-	return func(v any) *fault {
-		s := v.(string)
-		if f := plain(new(string))(s); f != nil {
-			return f
-		}
-		if _, rest, ok := strings.Cut(s, "://"); ok {
-			return faultf(`type "`+strings.TrimRight(rest, "/")+`"`, "%q has a scheme in front: only host and port stand here", s)
-		}
-		host, port, err := net.SplitHostPort(s)
-		if err != nil {
-			return faultf(addressHint(s), "%q is not an address with a port", s)
-		}
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || port[0] == '+' {
-			return faultf("a port is a number from 1 to 65535", "%q has no valid port", s)
-		}
-		if host == "" && !hostOptional {
-			return faultf(hostPortHint, "%q has no host", s)
-		}
-		if host != "" && !validHost(host) {
-			return faultf(hostPortHint, "%q is not a host name or an address", host)
-		}
-		*to = s
-		return nil
-	}
+func listenAt(to *string, example string) func(any) *fault {
+	return endpoint{to, example, true}.take
 }
 
-func addressHint(s string) string {
+// endpoint is a key whose value is a host and a port.
+type endpoint struct {
+	to      *string
+	example string // host:port
+	ours    bool   // an address of this machine
+}
+
+func (e endpoint) take(v any) *fault {
+	s := v.(string)
+	if f := plain(new(string))(s); f != nil {
+		return f
+	}
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		return faultf(`type "`+strings.TrimRight(rest, "/")+`"`, "%q has a scheme in front: only host and port stand here", s)
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return faultf(e.hint(s), "%q is not an address with a port", s)
+	}
+	if !validPort(port) {
+		return faultf("a port is a number from 1 to 65535", "%q has no valid port", s)
+	}
+	if host == "" && !e.ours {
+		return faultf(e.usual(), "%q has no host", s)
+	}
+	if host != "" && !validHost(host) {
+		hint := e.usual()
+		if e.ours {
+			hint = everyAddress(port)
+		}
+		return faultf(hint, "%q is not a host name or an address", host)
+	}
+	*e.to = s
+	return nil
+}
+
+func (e endpoint) usual() string { return `type "host:port", such as "` + e.example + `"` }
+
+func everyAddress(port string) string {
+	return `type "0.0.0.0:` + port + `" for every address of this machine`
+}
+
+// hint guesses what an address without a port, or a port without an address,
+// is meant to be.
+func (e endpoint) hint(s string) string {
+	_, port, _ := strings.Cut(e.example, ":")
 	if a, err := netip.ParseAddr(s); err == nil && a.Is6() {
-		return `type "[` + s + `]:6001"`
+		return `type "[` + s + `]:` + port + `"`
 	}
-	if validHost(s) {
-		return `type "` + s + `:6001", with the port of yours`
+	switch {
+	case e.ours && validPort(s):
+		return everyAddress(s)
+	case validHost(s):
+		return `type "` + s + `:` + port + `", with the port of yours`
 	}
-	return hostPortHint
+	return e.usual()
+}
+
+func validPort(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 1 && n <= 65535 && s[0] != '+'
 }
 
 func validHost(host string) bool {

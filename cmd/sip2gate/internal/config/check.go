@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ import (
 func (l *loader) check() {
 	l.required()
 	l.distinct()
+	l.present()
 	l.encryption()
 	l.login()
 	l.texts()
@@ -109,6 +112,21 @@ func (l *loader) distinct() {
 		if at := ofStation(i, "listen"); l.valid(at) && l.valid(address) && reaches(l.c.ILS.Address, s.Listen) {
 			l.collide(at, address, "[ils] address is where "+l.station(i)+" listens: the gate would talk to itself",
 				"address is that of the library system")
+		}
+	}
+}
+
+// present warns of serial ports that are not there: the adapter may be
+// unplugged. Where the gate's serial lines do not work there is none anyway.
+func (l *loader) present() {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	for i, s := range l.c.Stations {
+		if at := ofStation(i, "serial"); l.valid(at) {
+			if _, err := os.Stat(s.Serial); errors.Is(err, fs.ErrNotExist) {
+				l.warn(l.where(at), "there is no "+s.Serial+" now", "plug the adapter in; "+portsHint)
+			}
 		}
 	}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"net/netip"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ func gateFields(g *Gate) []field {
 
 func ilsFields(i *ILS) []field {
 	return []field{
-		{"address", aText, hostPort(&i.Address)},
+		{"address", aText, hostPort(&i.Address, "ils.example.org:6001")},
 		{"timeout", aSpan, between(&i.Timeout, time.Second, 120*time.Second)},
 		{"settle", aSpan, between(&i.Settle, time.Second, time.Hour)},
 		{"wan_down", aText, oneOf(&i.WANDown, "answer", "silent", "close")},
@@ -105,10 +104,10 @@ func stationFields(s *Station) []field {
 		{"parity", aText, oneOf(&s.Parity, "none", "even", "odd")},
 		{"stop_bits", aNumber, from(&s.StopBits, 1, 2)},
 		{"flow", aText, oneOf(&s.Flow, "none", "rtscts", "xonxoff")},
-		{"listen", aText, listenAt(&s.Listen)},
+		{"listen", aText, listenAt(&s.Listen, "0.0.0.0:6101")},
 		{"allow", aList, prefixes(&s.Allow)},
 		{"max_connections", aNumber, from(&s.MaxConnections, 1, 1024)},
-		{"dial", aText, hostPort(&s.Dial)},
+		{"dial", aText, hostPort(&s.Dial, "10.0.0.9:4001")},
 		{"timeout", aSpan, between(&s.Timeout, 5*time.Second, 120*time.Second)},
 		{"retries", aNumber, from(&s.Retries, 0, 20)},
 		{"delimiter", aText, delimiter(&s.Delimiter)},
@@ -128,7 +127,7 @@ func messageFields(m *Messages) []field {
 
 func statusFields(s *Status) []field {
 	return []field{
-		{"listen", aText, listenAt(&s.Listen)},
+		{"listen", aText, listenAt(&s.Listen, "127.0.0.1:8080")},
 		{"allow", aList, prefixes(&s.Allow)},
 	}
 }
@@ -307,7 +306,7 @@ func stationName(to *string) func(any) *fault {
 	}
 }
 
-var windowsPort = regexp.MustCompile(`^COM[0-9]+$`)
+const portsHint = "sip2gate ports prints the names that there are, ready to paste"
 
 func device(to *string) func(any) *fault {
 	return func(v any) *fault {
@@ -315,8 +314,12 @@ func device(to *string) func(any) *fault {
 		if f := plain(to)(s); f != nil {
 			return f
 		}
-		if !path.IsAbs(s) && !windowsPort.MatchString(s) {
-			return faultf(`type "/dev/`+path.Base(s)+`"; sip2gate ports lists the devices`, "%q is not the path of a device", s)
+		if !strings.HasPrefix(path.Clean(s), "/dev/") {
+			hint := portsHint
+			if tty := path.Base(s); strings.HasPrefix(tty, "tty") {
+				hint = `type "/dev/` + tty + `"; ` + hint
+			}
+			return faultf(hint, "%q is not a serial port: those begin with /dev/", s)
 		}
 		return nil
 	}

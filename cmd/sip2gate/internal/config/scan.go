@@ -26,17 +26,24 @@ func (it item) name() string { return strings.Join(it.path, ".") }
 // find gives the place of text inside the value as typed, or the value's own.
 func (it item) find(text string) pos {
 	want := []rune(text)
-	at := it.valueAt
-	for i, r := range it.value {
+	for i := range it.value {
 		if len(want) > 0 && len(it.value)-i >= len(want) && slices.Equal(it.value[i:i+len(want)], want) {
-			return at
+			return it.place(i)
 		}
+	}
+	return it.valueAt
+}
+
+// place gives that of the nth character of the value.
+func (it item) place(n int) pos {
+	at := it.valueAt
+	for _, r := range it.value[:n] {
 		at.col++
 		if r == '\n' {
 			at = pos{at.line + 1, 1}
 		}
 	}
-	return it.valueAt
+	return at
 }
 
 // scanner walks over the lines of a file.
@@ -112,7 +119,7 @@ func (s *scanner) statement() (item, bool) {
 	switch s.peek() {
 	case '=':
 	case ':':
-		s.add(s.here(), `a key and its value are joined by =, not by :`, "type "+it.name()+" = "+oneLine(strings.TrimSpace(string(s.lines[s.line][s.col+1:]))))
+		s.add(s.here(), `a key and its value are joined by =, not by :`, "type "+it.name()+" = "+oneLine(strings.Trim(string(s.lines[s.line][s.col+1:]), " \t;,")))
 	default:
 		if r := s.peek(); r >= 0x80 {
 			s.fault(s.here(), charFault(r))
@@ -234,13 +241,27 @@ func (s *scanner) scanValue(it *item) {
 		s.line++
 		s.col = 0
 	}
-	for len(it.value) > 0 && unicode.IsSpace(it.value[len(it.value)-1]) {
-		it.value = it.value[:len(it.value)-1]
-	}
+	s.trim(it)
 	if len(it.value) == 0 && !it.broken {
 		s.add(it.valueAt, it.name()+" has no value", "leave the line out to get the default")
 		it.broken = true
 	}
+}
+
+// trim takes from the end of a value what does not belong to it: blanks, and
+// the ; or , with which other kinds of files end a line.
+func (s *scanner) trim(it *item) {
+	value := strings.TrimRightFunc(string(it.value), unicode.IsSpace)
+	short := strings.TrimRightFunc(value, func(r rune) bool { return unicode.IsSpace(r) || r == ';' || r == ',' })
+	if short == "" || short == value || it.broken {
+		it.value = []rune(short)
+		return
+	}
+	last := string([]rune(value)[len([]rune(short)):])
+	sign := strings.TrimSpace(last)[:1]
+	at := it.place(len([]rune(short)) + strings.Index(last, sign))
+	s.add(at, "a line does not end with "+sign, "delete the "+sign+" at the end")
+	it.value = []rune(short)
 }
 
 // rest reads the remainder of a line outside of strings, and each string in

@@ -30,7 +30,7 @@ func (it item) decode(name string, k kind) (any, *fault) {
 	hint := k.instead(name, "")
 	switch {
 	case strings.HasPrefix(message, "expected a top-level item to end"):
-		message, hint = "there is more than one value", ""
+		message, hint = "there is more than one value", "a comment behind a value begins with #"
 	case strings.Contains(raw, `\`):
 		hint = howBackslash
 	}
