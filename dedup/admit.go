@@ -88,6 +88,9 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 			facts.Read = r.Read
 		}
 	}
+	if facts.Read == Charged && it.changing > 0 {
+		facts.Held = true // the read may have been overtaken: wait for the change's end
+	}
 	if f := it.flightOf(standing); f != nil && f.origin != r.Origin {
 		facts.Own = false // what flies is another machine's: it gets that answer
 	}
@@ -104,7 +107,7 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Verdict, error) {
 		}
 		v.Flight.join(r.Waiter)
 	case Wait:
-		if facts.Held {
+		if g.clock.Now() < it.hold {
 			v.Until, v.Held = it.hold, true
 		}
 		if standing != nil && standing.State == Claimed && it.flights[standing.Key] == nil {

@@ -50,8 +50,15 @@ func (f *Flight) Key() Digest { return f.rec.Key }
 
 // AfterDoubt reports whether it is the first of this subject and object since
 // a read released a doubt: that what was in doubt then was carried out late
-// may be why it is refused.
-func (f *Flight) AfterDoubt() bool { return f.afterDoubt }
+// may be why it is refused. It says so once; a flight that is released without
+// having been asked leaves it to the next.
+func (f *Flight) AfterDoubt() bool {
+	it := f.enter()
+	defer it.leave()
+	after := f.afterDoubt
+	f.afterDoubt = false
+	return after
+}
 
 // Unchecked reports whether it was admitted although records may be missing
 // and nobody could be asked.
@@ -122,6 +129,9 @@ func (f *Flight) Complete(ctx context.Context, answer []byte, d Durability) (Rec
 func (f *Flight) Release(ctx context.Context, answer []byte) error {
 	it := f.enter()
 	defer it.leave()
+	if f.afterDoubt {
+		it.released[f.rec.Subject] = it.g.clock.Now()
+	}
 	err := it.g.store.Delete(ctx, f.rec.Key, f.rec.Token, Behind)
 	f.finish(Released, answer)
 	if err != nil {

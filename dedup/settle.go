@@ -125,9 +125,12 @@ func (it *item) verify(ctx context.Context, rec Record, rd Reading) (Settled, Re
 }
 
 // NegativeFrom is the gate time from which a read that shows no loan settles
-// this doubt.
+// this doubt; 0 if it is settled.
 func (g *Gate) NegativeFrom(r Record) time.Duration {
 	it := g.item(r.Object)
 	defer it.leave()
+	if now, ok := g.store.Get(r.Key); !ok || now.Token != r.Token || now.State != Doubtful {
+		return 0
+	}
 	return it.negativeFrom(&r)
 }

@@ -277,7 +277,7 @@ func TestC026NoSilentRenewal(t *testing.T) {
 }
 
 // C-027: AY in the key, and a kiosk that counts on.
-// (What audit recommends is left to the issue that builds it.)
+// (What audit recommends is left to whoever builds it.)
 func TestC027SequenceInTheKey(t *testing.T) {
 	for _, match := range []bool{true, false} {
 		name, renewed, elevens := "C-027 ignore", 0, 1

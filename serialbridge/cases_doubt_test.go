@@ -74,7 +74,7 @@ func TestC043SilenceNoLoan(t *testing.T) {
 }
 
 // C-044, C-047: lists that prove nothing. (The list on the status page is left
-// to the issue that builds it.)
+// to whoever builds it.)
 func TestListsThatProveNothing(t *testing.T) {
 	for name, c := range map[string]struct{ patron, why string }{
 		"C-044 cut short":                     {"R-PI-CUT", "shorter than its own count"},

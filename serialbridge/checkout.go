@@ -30,7 +30,7 @@ func (w *wait) checkout() result {
 		v, err := gate.Admit(w.ctx, w.req)
 		if err != nil {
 			w.s.log.Error("gate_failed", "error", err.Error())
-			return result{refuse: true, why: unreachable}
+			return result{why: unreachable}
 		}
 		switch v.Decision {
 		case dedup.Claim:
@@ -65,11 +65,11 @@ func (w *wait) checkout() result {
 		case dedup.Conflict:
 			w.event("checkout_conflict")
 			w.s.peer.link.Swallowed()
-			return result{refuse: true, why: conflicting}
+			return result{why: conflicting}
 		default: // AskStaff
 			w.event("checkout_refused", "why", "it could not be verified that the loan still stands")
 			w.s.peer.link.Swallowed()
-			return result{refuse: true, why: unanswered}
+			return result{why: unanswered}
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (w *wait) event(name string, more ...any) {
 // or nobody is there to hear.
 func (w *wait) tooLate() result {
 	w.s.peer.link.Swallowed()
-	return result{refuse: true, why: w.why()}
+	return result{why: w.why()}
 }
 
 // pauseFor waits for the item to change, for gate time v.Until, for most at
@@ -136,7 +136,7 @@ func (w *wait) memory(v dedup.Verdict) result {
 	answer, err := w.s.st.b.gate.Answer(&v.Record)
 	if err != nil {
 		w.event("checkout_refused", "why", "the stored answer is damaged", "error", err.Error())
-		return result{refuse: true, why: unanswered}
+		return result{why: unanswered}
 	}
 	w.s.peer.link.Swallowed()
 	return result{frame: answer, replay: true, record: &v.Record}
@@ -214,12 +214,13 @@ func (w *wait) forward(f *dedup.Flight) (result, bool) {
 		}
 		w.event("checkout_refused", "why", "nothing was sent to the ILS", "error", err.Error())
 		w.s.peer.link.Swallowed()
-		return result{refuse: true, why: unreachable}, true
+		return result{why: unreachable}, true
 	case err != nil:
 		w.doubt(ctx, f, nil, err.Error())
 		w.atILS.Store(true)
 		return result{}, false
 	}
+	w.s.st.answered()
 	ms := (gate.Now() - sent).Milliseconds()
 	return w.answered(ctx, f, &a, ms)
 }
@@ -310,7 +311,7 @@ func (w *wait) change() result {
 	c, err := gate.BeginChange(ctx, ab)
 	if err != nil {
 		log.Error("gate_failed", "error", err.Error())
-		return result{refuse: true, why: unreachable}
+		return result{why: unreachable}
 	}
 	a, err := w.s.peer.link.Do(w.ctx, ils.Request{Frame: w.frame, Ready: w.ready})
 	if err != nil {

@@ -41,6 +41,7 @@ func (c *checks) judge(m *sip2.Message, doubled bool) verdict {
 			c.mode != ChecksumStrict && !c.right.Load(),
 			// Many peers sum characters, not bytes.
 			c.mode != ChecksumStrict && high && !c.right8:
+			c.wrong, c.copies = nil, 0
 			return sound
 		}
 	}

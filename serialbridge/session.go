@@ -125,7 +125,7 @@ func (s *session) expire() {
 	case time.Until(w.until()) > 0: // a newer transmission has moved it
 		s.deadline.Reset(time.Until(w.until()))
 	default:
-		s.finish(w, result{refuse: true, why: w.why()})
+		s.finish(w, result{why: w.why()})
 	}
 }
 
@@ -219,7 +219,7 @@ func (s *session) try(w *wait) bool {
 	if w.kind == checkout || w.kind == change || len(w.frame) > tryLimit {
 		return false
 	}
-	return s.peer.link.Try(ils.Request{Frame: w.frame, Ready: w.ready}, func(a ils.Answer, err error) {
+	return s.peer.link.Try(ils.Request{Frame: w.frame, Ready: w.ready, Replay: w.replays()}, func(a ils.Answer, err error) {
 		defer s.peer.workers.Done()
 		s.take(w, w.passed(&a, err))
 	})

@@ -251,7 +251,7 @@ func (st *station) borrow() (link *ils.Link, done func()) {
 	}
 	p := newReader(st, login, status)
 	return p.link, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+		ctx, cancel := context.WithTimeout(context.Background(), st.drainTime())
 		defer cancel()
 		p.close(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sip2gate/serialbridge/backoff"
@@ -15,9 +16,14 @@ import (
 	"sip2gate/serialbridge/port"
 )
 
+// standsAfter is how long a line must have been open to count as working though
+// nothing has come over it.
+const standsAfter = 30 * time.Second
+
 // drainTime bounds how long a link may take to end when a station has gone or
-// the gate stops; an answer owed by the ILS has its own, shorter limit.
-const drainTime = 30 * time.Second
+// the gate stops: an answer owed by the ILS is waited for, and what had to go
+// before its request.
+func (st *station) drainTime() time.Duration { return 3*st.b.srv.Timeout() + 5*time.Second }
 
 // station is one configured station: its port, opened for ever, and what all
 // its connections share.
@@ -27,7 +33,8 @@ type station struct {
 	log *slog.Logger
 	mem *memory
 
-	pulse pulse // wakes settleDoubts
+	pulse  pulse       // wakes settleDoubts
+	outage atomic.Bool // an ILS link was lost, and no kiosk has had an answer since
 
 	tried     chan struct{} // closed when the port was opened or failed to, once
 	triedOnce sync.Once
@@ -108,7 +115,7 @@ func (st *station) run(ctx context.Context) {
 		return
 	}
 	defer func() {
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.drainTime())
 		defer cancel()
 		st.line.close(drain)
 	}()
@@ -125,10 +132,13 @@ func (st *station) run(ctx context.Context) {
 			}
 			continue
 		}
-		retry.Reset()
 		st.set(true, nil)
 		s := newSession(st, st.line, conn, "")
+		begun := time.Now()
 		err = s.run(ctx)
+		if s.spoke.Load() || time.Since(begun) > standsAfter {
+			retry.Reset() // else it may be a terminal server that is in use
+		}
 		if ctx.Err() == nil {
 			st.set(false, fmt.Errorf("the line is gone: %w", err))
 			if retry.Wait(ctx) != nil { // a line that opens and ends at once
@@ -179,7 +189,7 @@ func (st *station) accept(ctx context.Context, l Listener) error {
 		st.conns.Go(func() {
 			_ = s.run(ctx) // how a kiosk's connection ends is nobody's fault
 			st.remove(s)
-			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.drainTime())
 			defer cancel()
 			p.close(drain)
 		})
@@ -246,13 +256,21 @@ type peer struct {
 // newPeer is a kiosk that has logged in with these frames before, if any.
 func newPeer(st *station, login, status []byte) *peer {
 	return st.peer(login, status, ils.Hooks{
-		Up:   func() { st.log.Info("ils_up"); st.pulse.beat() },
-		Down: func(err error) { st.log.Warn("ils_down", "error", err.Error()) },
+		Up:   func() { st.log.Info("ils_up") },
+		Down: func(err error) { st.outage.Store(true); st.log.Warn("ils_down", "error", err.Error()) },
 	})
 }
 
-// newReader is nobody's: a link for a read of the gate's own. That it is up is
-// no news to who settles doubts, and would make him read again at once.
+// answered notes that a kiosk has had an answer of the ILS. After an outage that
+// is the time to read about doubts; that the gate's own reads connect is not, or
+// each would call for the next.
+func (st *station) answered() {
+	if st.outage.CompareAndSwap(true, false) {
+		st.pulse.beat()
+	}
+}
+
+// newReader is nobody's: a link for a read of the gate's own.
 func newReader(st *station, login, status []byte) *peer {
 	return st.peer(login, status, ils.Hooks{})
 }

@@ -33,12 +33,10 @@ const (
 	overdue                    // waiting for somebody else's outcome
 )
 
-// result is what a worker has to say to the station. The zero value is
-// silence: the wait ends without an answer.
+// result is what a worker has to say to the station.
 type result struct {
-	frame   []byte // an answer; nil: see refuse
-	refuse  bool
-	why     refusal
+	frame   []byte        // an answer; nil: a refusal of the gate's own
+	why     refusal       // of such a refusal
 	replay  bool          // frame comes from the store: the trailer follows the request
 	record  *dedup.Record // its delivery is to be noted
 	unheard bool          // another transmission gets the answer
@@ -129,21 +127,27 @@ const statusPatience = time.Second
 // pass forwards a request and returns the answer.
 func (w *wait) pass() result {
 	ctx := w.ctx
-	req := ils.Request{Frame: w.frame, Ready: w.ready}
+	req := ils.Request{Frame: w.frame, Ready: w.ready, Replay: w.replays()}
 	link := w.s.peer.link
-	switch w.kind {
-	case login:
-		req.Replay = ils.ReplayNone
-	case status:
-		req.Replay = ils.ReplayLogin
-		if !link.Up() {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, statusPatience)
-			defer cancel()
-		}
+	if w.kind == status && !link.Up() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, statusPatience)
+		defer cancel()
 	}
 	a, err := link.Do(ctx, req)
 	return w.passed(&a, err)
+}
+
+// replays is what a new link needs of the remembered login before this request:
+// all but what the kiosk brings itself.
+func (w *wait) replays() ils.Replay {
+	switch w.kind {
+	case login:
+		return ils.ReplayNone
+	case status:
+		return ils.ReplayLogin
+	}
+	return ils.ReplayAll
 }
 
 // passed is what an exchange has come to.
@@ -151,6 +155,7 @@ func (w *wait) passed(a *ils.Answer, err error) result {
 	if err != nil {
 		return w.failed(err)
 	}
+	w.s.st.answered()
 	w.s.learn(w, a)
 	return result{frame: a.Frame}
 }
@@ -170,5 +175,5 @@ func (w *wait) failed(err error) result {
 	if ils.Sent(err) {
 		why = unanswered
 	}
-	return result{refuse: true, why: why}
+	return result{why: why}
 }

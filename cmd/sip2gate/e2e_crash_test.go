@@ -14,7 +14,7 @@ import (
 func itemNumber(n int) string { return fmt.Sprintf("3123400000%04d", n) }
 
 // TestC029 kills the gate 20 times, 0 to 190 ms after the ILS has answered.
-// (cases.md C-029; novuhq/novu#12451)
+// (C-029; novuhq/novu#12451)
 func TestC029ReplayAfterKill(t *testing.T) {
 	t.Parallel()
 	const groups, runs = 4, 5
@@ -86,7 +86,7 @@ const (
 )
 
 // TestC035 kills the gate while it has claimed and only just logs in again: no
-// byte of the 11 has left. (cases.md C-035;
+// byte of the 11 has left. (C-035;
 // aws-powertools/powertools-lambda-python#1038)
 func TestC035KilledBetweenClaimAndForwarding(t *testing.T) {
 	t.Parallel()
@@ -127,7 +127,7 @@ func TestC035KilledBetweenClaimAndForwarding(t *testing.T) {
 
 // TestC036 kills the gate after the request was sent; the ILS lends and stays
 // silent. In the second run it answers no reads for longer than the window
-// lasts. (cases.md C-036; aws-powertools/powertools-lambda-python#8049)
+// lasts. (C-036; aws-powertools/powertools-lambda-python#8049)
 func TestC036KilledAfterTheRequestWasSent(t *testing.T) {
 	t.Parallel()
 	for _, persona := range everyPersona {
@@ -175,7 +175,7 @@ func TestC036KilledAfterTheRequestWasSent(t *testing.T) {
 // TestC049 kills the gate and nobody repeats the checkout: it is settled all
 // the same. That the store shows no patron before and after is looked at in
 // passing. Five minutes without power change nothing for a process.
-// (cases.md C-049; NYPL-Simplified/circulation#24)
+// (C-049; NYPL-Simplified/circulation#24)
 func TestC049SettledThoughNobodyRepeats(t *testing.T) {
 	t.Parallel()
 	for _, persona := range everyPersona {
@@ -250,7 +250,7 @@ func TestTerminatedDuringAnExchange(t *testing.T) {
 
 // TestC110 kills a busy gate with SIGABRT: the dump of all its goroutines
 // shows no patron. What the log shows is TestNoPatronAnywhere's affair.
-// (cases.md C-110; Libki/libki-server#351)
+// (C-110; Libki/libki-server#351)
 func TestC110NoPINInACrash(t *testing.T) {
 	t.Parallel()
 	ils := startILS(t, people(sim.Naive))

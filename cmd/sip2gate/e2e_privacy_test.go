@@ -14,7 +14,7 @@ import (
 // message that names a patron, mistakes, faults, doubts and restarts. Not one
 // line of the log and no file of the state folder may show a patron, PIN,
 // password, name or title: newGate looks at the end of every test, this one
-// looks in between too. (cases.md C-110; Libki/libki-server#351)
+// looks in between too. (C-110; Libki/libki-server#351)
 func TestNoPatronAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, persona := range everyPersona {
@@ -151,7 +151,7 @@ func (k *testKiosk) lendsOnce(item string, o sim.CheckoutOptions) {
 	}
 }
 
-// TestC112 sends control characters in an item and an institution. (cases.md
+// TestC112 sends control characters in an item and an institution. (after
 // C-112; Libki/libki-server#422)
 func TestC112ControlCharacters(t *testing.T) {
 	t.Parallel()

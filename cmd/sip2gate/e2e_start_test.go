@@ -38,7 +38,7 @@ func TestRunWithABadFile(t *testing.T) {
 	}
 }
 
-// TestC080 starts a second gate on the same store. (cases.md C-080;
+// TestC080 starts a second gate on the same store. (C-080;
 // numtide/treefmt#408)
 func TestC080SecondGateOnTheSameStore(t *testing.T) {
 	t.Parallel()

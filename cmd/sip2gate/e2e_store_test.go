@@ -33,7 +33,7 @@ var storeDamages = []struct {
 	{"empty", func([]byte) []byte { return nil }},
 }
 
-// TestC079 damages the store between two runs. (cases.md C-079;
+// TestC079 damages the store between two runs. (C-079;
 // etcd-io/bbolt#325, #446, #537). Of the surfaces only the log is looked at.
 func TestC079DamagedStore(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestC079DamagedStore(t *testing.T) {
 	}
 }
 
-// TestC082 fills the disk under a running gate. (cases.md C-082;
+// TestC082 fills the disk under a running gate. (C-082;
 // syslog-ng/syslog-ng#716). Of the surfaces only the log is looked at.
 func TestC082DiskFull(t *testing.T) {
 	t.Parallel()

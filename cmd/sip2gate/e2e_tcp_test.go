@@ -13,7 +13,7 @@ import (
 	"sip2gate/serialbridge/sip2"
 )
 
-// TestC063 asks for the status before it logs in. (cases.md C-063;
+// TestC063 asks for the status before it logs in. (C-063;
 // evergreen-library-system/SIPServer LP#1338731). The simulated Koha hangs up
 // on it, as the real one does, where accounts are set; here none are.
 func TestC063StatusBeforeLogin(t *testing.T) {
@@ -64,7 +64,7 @@ func TestC063StatusBeforeLogin(t *testing.T) {
 }
 
 // TestC066 logs in with a wrong password where the right one is known.
-// (cases.md C-066; folio-org/edge-sip2 SIP2-222)
+// (C-066; folio-org/edge-sip2 SIP2-222)
 func TestC066WrongPassword(t *testing.T) {
 	t.Parallel()
 	for _, persona := range everyPersona {
@@ -116,7 +116,7 @@ func TestC066WrongPassword(t *testing.T) {
 }
 
 // TestC077 leaves a connection standing, as a pulled cable does, and comes
-// back on a new one while the ILS still works. (cases.md C-077;
+// back on a new one while the ILS still works. (C-077;
 // cminyard/ser2net#33)
 func TestC077CableLost(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestC077CableLost(t *testing.T) {
 }
 
 // TestC113 opens 2,000 connections that say nothing or half a frame.
-// (cases.md C-113; evergreen-library-system/SIPServer LP#1042850). That a
+// (C-113; evergreen-library-system/SIPServer LP#1042850). That a
 // connection without a frame is closed after a minute is shown in
 // serialbridge, on a clock that does not make us wait.
 func TestC113ConnectionsThatSayNothing(t *testing.T) {

@@ -36,6 +36,10 @@ type conn struct {
 	raw  net.Conn // below TLS
 	scan *sip2.Scanner
 
+	// What the remembered login still owes: it was skipped for a request that
+	// was to bring its own. With the link's turn.
+	owesLogin, owesStatus bool
+
 	crlf atomic.Bool   // the peer ends its frames in CR LF
 	dead chan struct{} // the reader has ended
 
@@ -156,14 +160,16 @@ func (c *conn) give(k *call, op string, err error) {
 	}
 }
 
-// take makes k the outstanding call, unless the connection has ended.
-func (c *conn) take(k *call) bool {
+// take makes k the outstanding call, unless the connection has ended. From then
+// on its time runs.
+func (c *conn) take(k *call, timeout time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
 		return false
 	}
 	c.call = k
+	k.timer = time.AfterFunc(timeout, func() { c.give(k, "wait for the ILS's answer", ErrTimeout) })
 	return true
 }
 

@@ -63,6 +63,7 @@ func (l *Link) do(ctx context.Context, req Request) (Answer, error) {
 		if err != nil {
 			return Answer{}, err
 		}
+		c.brings(req.Replay)
 		if req.Probe && time.Since(l.last) > coldAfter {
 			if c, err = l.probe(ctx, c); err != nil {
 				return Answer{}, err
@@ -92,9 +93,9 @@ func (l *Link) Try(req Request, done func(Answer, error)) bool {
 	l.mu.Lock()
 	c := l.conn
 	l.mu.Unlock()
-	if c == nil || !c.alive() || req.Probe && time.Since(l.last) > coldAfter ||
+	if c == nil || !c.alive() || c.owes(req.Replay) || req.Probe && time.Since(l.last) > coldAfter ||
 		req.Ready != nil && req.Ready() != nil ||
-		!l.begin(c, req.Frame, l.srv.cfg.Timeout, func(a Answer, err error) {
+		!l.bring(c, req, func(a Answer, err error) {
 			l.turn <- struct{}{}
 			done(a, err)
 		}) {
@@ -102,6 +103,11 @@ func (l *Link) Try(req Request, done func(Answer, error)) bool {
 		return false
 	}
 	return true
+}
+
+func (l *Link) bring(c *conn, req Request, done func(Answer, error)) bool {
+	c.brings(req.Replay)
+	return l.begin(c, req.Frame, l.srv.cfg.Timeout, done)
 }
 
 // exchange writes one request on c and waits for its answer. On any failure
@@ -139,9 +145,7 @@ func (l *Link) begin(c *conn, frame []byte, timeout time.Duration, done func(Ans
 	k.writing.Lock()
 	out := l.num.next(frame)
 	l.judge.begin(out, l.delim)
-	k.timer = time.AfterFunc(timeout, func() { c.give(k, "wait for the ILS's answer", ErrTimeout) })
-	if !c.take(k) {
-		k.timer.Stop()
+	if !c.take(k, timeout) {
 		return false
 	}
 	var err error

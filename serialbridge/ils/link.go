@@ -196,6 +196,13 @@ func (l *Link) drop(c *conn, err error) {
 	l.setDown(err)
 }
 
+// pauseAfter makes the next attempt to connect wait a little.
+func (l *Link) pauseAfter(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.connErr, l.notBefore = err, time.Now().Add(l.retry.Next())
+}
+
 // uses reports whether requests go over this connection: it is logged in.
 func (l *Link) uses(c *conn) bool {
 	l.mu.Lock()
@@ -239,7 +246,16 @@ func (l *Link) ensure(ctx context.Context, replay Replay) (*conn, error) {
 		if c := l.conn; c != nil {
 			if c.alive() {
 				l.mu.Unlock()
-				return c, nil
+				if !c.owes(replay) {
+					return c, nil
+				}
+				if _, err := l.login(c, replay); err != nil {
+					c.close()
+					l.drop(c, err)
+					l.pauseAfter(err)
+					return nil, &Error{Op: "log in at the ILS", Err: err}
+				}
+				continue
 			}
 			l.conn = nil
 			c.close()
@@ -283,6 +299,7 @@ func (l *Link) connect(done chan struct{}, replay Replay) {
 	answered := false
 	c, err := l.srv.open(context.Background())
 	if err == nil {
+		c.owesLogin, c.owesStatus = l.hooks.Login != nil, l.hooks.Login != nil
 		l.num.reset()
 		l.judge.reset()
 		l.last = time.Now()
@@ -320,7 +337,7 @@ func (l *Link) login(c *conn, replay Replay) (answered bool, err error) {
 		return false, nil
 	}
 	login, status := l.hooks.Login()
-	if login != nil {
+	if login != nil && c.owesLogin {
 		a, err := l.ask(c, login, l.srv.cfg.Timeout)
 		if err != nil {
 			return false, fmt.Errorf("log in at the ILS: %w", err)
@@ -330,7 +347,8 @@ func (l *Link) login(c *conn, replay Replay) (answered bool, err error) {
 		}
 		answered = true
 	}
-	if status != nil && replay == ReplayAll {
+	c.owesLogin = false
+	if status != nil && c.owesStatus && replay == ReplayAll {
 		a, err := l.ask(c, status, l.srv.cfg.Timeout)
 		if err != nil {
 			return false, fmt.Errorf("ask for the ILS's status: %w", err)
@@ -338,7 +356,24 @@ func (l *Link) login(c *conn, replay Replay) (answered bool, err error) {
 		l.tellStatus(a)
 		answered = true
 	}
+	c.owesStatus = c.owesStatus && replay != ReplayAll
 	return answered, nil
+}
+
+// owes reports whether a request with this replay must not go out yet: another
+// one, for which part of the login was left out, never went.
+func (c *conn) owes(replay Replay) bool {
+	return c.owesLogin && replay != ReplayNone || c.owesStatus && replay == ReplayAll
+}
+
+// brings notes that the request that goes out now is itself what was left out.
+func (c *conn) brings(replay Replay) {
+	switch replay {
+	case ReplayNone:
+		c.owesLogin, c.owesStatus = false, false
+	case ReplayLogin:
+		c.owesStatus = false
+	}
 }
 
 // Close ends the link when what is outstanding has been answered, or ctx has
