@@ -98,14 +98,26 @@ func station(c *config.Station, m config.Messages) (serialbridge.Station, error)
 	case c.Serial != "":
 		line := port.Serial{Path: c.Serial, Baud: c.Baud, DataBits: c.DataBits,
 			Parity: c.Parity, StopBits: c.StopBits, Flow: c.Flow}
-		s.Open = func(context.Context) (port.Conn, error) { return port.OpenSerial(line) }
+		s.Open = func(context.Context) (port.Conn, error) {
+			conn, err := port.OpenSerial(line)
+			if err != nil {
+				return nil, serialHelp(err)
+			}
+			return conn, nil
+		}
 		s.WireTime = line.WireTime
 	case c.Dial != "":
 		addr := c.Dial
 		s.Open = func(ctx context.Context) (port.Conn, error) { return port.Dial(ctx, addr) }
 	default:
 		addr, allow := c.Listen, c.Allow
-		s.Listen = func() (serialbridge.Listener, error) { return port.Listen(addr, allow) }
+		s.Listen = func() (serialbridge.Listener, error) {
+			l, err := port.Listen(addr, allow)
+			if err != nil {
+				return nil, listenHelp(err)
+			}
+			return l, nil
+		}
 	}
 	return s, nil
 }
