@@ -135,3 +135,44 @@ func TestNoReconnectStorm(t *testing.T) {
 		r.edit = func(c *serialbridge.Config) { c.Stations[1].MaxConnections = kiosks }
 	})
 }
+
+// C-059: a black hole from the start. The stations do not wait for one another.
+func TestC059BlackHole(t *testing.T) {
+	const kiosks = 12
+	bubble(t, func(t *testing.T, r *rig) {
+		var mu sync.Mutex
+		trying, most := 0, 0
+		r.ils.connecting(func(ctx context.Context) error {
+			mu.Lock()
+			trying++
+			most = max(most, trying)
+			mu.Unlock()
+			<-ctx.Done()
+			mu.Lock()
+			trying--
+			mu.Unlock()
+			return ctx.Err()
+		})
+		var wg sync.WaitGroup
+		for i := range kiosks {
+			k := r.connect(fmt.Sprintf("192.0.2.%d", i+1))
+			wg.Go(func() {
+				k.send("STAT")
+				if got := k.read(2 * time.Second); !strings.HasPrefix(got, "98N") {
+					t.Errorf("kiosk %d: %q", i, got)
+				}
+				k.send(of(t, fmt.Sprintf("3123400000%04d", i), "F1"))
+				k.refused('1', "cannot be reached", 15*time.Second)
+			})
+		}
+		wg.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if most > kiosks {
+			t.Errorf("%d attempts at a time for %d links", most, kiosks)
+		}
+		if n := len(r.ils.sent("")); n != 0 {
+			t.Errorf("%d frames came through", n)
+		}
+	})
+}
