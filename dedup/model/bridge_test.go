@@ -28,7 +28,8 @@ func (a *appliance) due(w *worker) bool {
 // is for the gate too.
 func (w *worker) given() bool { return w.Over && w.Flight == nil }
 
-func (w *worker) woken() bool { return w.Stage == asleep && closed(w.woke) }
+// woken: the item has changed since the verdict.
+func (w *worker) woken() bool { return w.woke != nil && closed(w.woke) }
 
 func closed(c <-chan struct{}) bool {
 	select {

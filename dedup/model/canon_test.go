@@ -46,7 +46,7 @@ var (
 // that are the same in all states of a run. TouchedAt is in Expires.
 var irrelevant = map[string]bool{
 	"Compared": true, "Target": true, "Pair": true, "Scope": true, "Label": true, "Station": true, "Under": true,
-	"Since": true, "Rev": true, "Subject": true, "Object": true, "TouchedAt": true, "fingerprint": true,
+	"Since": true, "Rev": true, "Subject": true, "Object": true, "TouchedAt": true, "forms": true,
 }
 
 var (

@@ -172,7 +172,7 @@ func (e *explorer) file(a *appliance, from int32, in input) int32 {
 }
 
 // oftenEnough: every so many meetings of two ways to one state are compared.
-const oftenEnough = 100
+const oftenEnough = 3
 
 // compare makes sure that what is taken for one state is one: a, which came
 // another way, must do what the other one did with the first input after it.
@@ -183,9 +183,10 @@ func (e *explorer) compare(a *appliance, id int32) {
 	}
 	r := st.next[st.first]
 	before := fmt.Sprint(e.path(id))
-	if out := a.do(st.first); !slices.Equal(out, r.out) || e.words[word(a)] != r.to {
-		panic(fmt.Sprintf("two states with the same words differ: after %v, %v does %v here and %v there",
-			before, st.first, out, r.out))
+	out := a.do(st.first)
+	if id, ok := e.words[word(a)]; !ok || id != r.to || !slices.Equal(out, r.out) {
+		panic(fmt.Sprintf("two states with the same words differ: after %v, %v does %v here and %v there; then\n%q\n%q",
+			before, st.first, out, r.out, word(a), word(e.appliance(r.to))))
 	}
 	e.compared++
 }

@@ -20,6 +20,7 @@ package model
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -36,6 +37,10 @@ var unanswered = []string{
 	"P scans", "the gate goes on: decides", "the gate goes on: is to send", "the 11 of K1 arrives",
 	"a tick", "a tick", "the wait at K1 is over", "no answer in time", "the gate goes on: decides",
 }
+
+// returning: then the book is checked in at K1, which gives up waiting.
+var returning = append(slices.Clone(lent),
+	"the book is checked in at K1", "the gate goes on: decides", "the gate goes on: is to send", "K1 gives up its 09")
 
 // run is a scenario with the rules that it needs: without any of them alone a
 // promise must break.
@@ -56,7 +61,7 @@ var runs = []run{
 	{scenario{name: "another patron", ils: sierra, kiosks: 1, patrons: 2, begin: unanswered, left: budget{Scan: 2, Lost: 1}}, []string{othersWait}, 1},
 	{scenario{name: "a read overtaken by the desk", ils: koha, kiosks: 1, patrons: 1, begin: unanswered, left: budget{Scan: 2, Desk: 1, Unasked: 1}}, []string{begunAfter}, 1},
 	{scenario{name: "amnesia", ils: koha, kiosks: 1, patrons: 1, left: budget{Scan: 1, Crash: 1, Amnesia: 1}}, []string{amnesiaSettle}, 1},
-	{scenario{name: "a checkin overtaken", ils: koha, kiosks: 2, patrons: 1, begin: lent, left: budget{Scan: 3, Checkin: 1, LeaveIn: 1}}, []string{tokens}, 1},
+	{scenario{name: "a checkin overtaken", ils: koha, kiosks: 2, patrons: 1, begin: returning, left: budget{Scan: 3, Checkin: 1, LeaveIn: 1}}, []string{tokens}, 1},
 }
 
 const most = 3_000_000 // nodes: about 2 GB
