@@ -65,11 +65,13 @@ func TestHelpOfEveryCommand(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	code, out, _ := call(t, "", "version")
-	if code != exitOK || !strings.HasPrefix(out, "sip2gate ") || !strings.Contains(out, " go1.") {
-		t.Errorf("code %d: %s", code, out)
+	for _, word := range []string{"version", "--version", "-version", "-v"} {
+		code, out, _ := call(t, "", word)
+		if code != exitOK || !strings.HasPrefix(out, "sip2gate ") || !strings.Contains(out, " go1.") {
+			t.Errorf("%s: code %d: %s", word, code, out)
+		}
 	}
-	code, out, _ = call(t, "", "version", "--json")
+	code, out, _ := call(t, "", "version", "--json")
 	var b build
 	if err := json.Unmarshal([]byte(out), &b); code != exitOK || err != nil || b.Go == "" || b.OS == "" || b.Version == "" {
 		t.Errorf("code %d, %v: %s", code, err, out)

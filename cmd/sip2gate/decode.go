@@ -30,8 +30,7 @@ func runDecode(_ context.Context, t *terminal, args []string) int {
 	d := decoder{delim: (*delim)[0], secrets: *secrets}
 	frames, bad := 0, 0
 	each := func(text string) {
-		for _, raw := range d.framesIn(text) {
-			f := d.decode(raw)
+		for _, f := range d.decodeAll(text) {
 			frames++
 			if !f.OK {
 				bad++
@@ -73,6 +72,7 @@ func runDecode(_ context.Context, t *terminal, args []string) int {
 
 // decodedFrame is a frame in words.
 type decodedFrame struct {
+	Event    string         `json:"event,omitempty"` // of a line of the gate's log, which is no frame
 	Code     string         `json:"code,omitempty"`
 	Name     string         `json:"name,omitempty"`
 	Fixed    []decodedField `json:"fixed,omitempty"`
@@ -103,6 +103,19 @@ type checksum struct {
 type decoder struct {
 	delim   byte
 	secrets bool
+}
+
+// decodeAll decodes what is in one text: one frame as a rule.
+func (d decoder) decodeAll(text string) (all []decodedFrame) {
+	// Two digits and a Y or N stand in many a log line, delimiters in none of ours.
+	if event := eventIn(strings.TrimSpace(text)); event != "" && strings.IndexByte(text, d.delim) < 0 {
+		return []decodedFrame{{Event: event, Notes: []string{
+			"a line of the gate's log holds no frame: it never writes down what a patron's card says"}}}
+	}
+	for _, raw := range d.framesIn(text) {
+		all = append(all, d.decode(raw))
+	}
+	return all
 }
 
 func (d decoder) decode(raw []byte) decodedFrame {
@@ -244,6 +257,10 @@ func readDate(s string) (string, bool) {
 
 func (f decodedFrame) print(t *terminal) {
 	switch {
+	case f.Event != "":
+		fmt.Fprintf(t.out, "the event %s of the gate's log, no frame\n", f.Event)
+		f.printNotes(t)
+		return
 	case f.Name != "":
 		fmt.Fprintf(t.out, "%s %s\n", f.Code, f.Name)
 	case f.Code != "":
@@ -280,6 +297,10 @@ func (f decodedFrame) print(t *terminal) {
 		row("AZ", "checksum", c.Written, "WRONG, right is "+c.Right)
 	}
 	table.Flush()
+	f.printNotes(t)
+}
+
+func (f decodedFrame) printNotes(t *terminal) {
 	for _, n := range f.Notes {
 		fmt.Fprintf(t.out, "  note: %s\n", n)
 	}

@@ -45,6 +45,14 @@ func TestDecodePasted(t *testing.T) {
 		"escape in front":   `line \r` + frame,
 		"numbers in front":  "10.9.96.97:6001 23 -> " + frame,
 		"spaces at the end": frame + "  ",
+		"<CR>":              frame + "<CR>",
+		"<CR><LF>":          frame + "<CR><LF>",
+		"a sign for CR":     frame + "\u240d\u240a",
+		"quote behind":      frame + `"`,
+		"apostrophe behind": frame + `'`,
+		"escape and quote":  frame + `\r"`,
+		"in quotes":         `"` + frame + `"`,
+		"quote and comma":   frame + `",`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, words := call(t, "", "decode", text)
@@ -141,6 +149,32 @@ func TestDecodeJSON(t *testing.T) {
 	}
 	if aa := good.Fields[1]; aa.ID != "AA" || !aa.Hidden || aa.Value != "" || aa.Length != 11 {
 		t.Errorf("%+v", aa)
+	}
+}
+
+// TestDecodeQuote: a quote that belongs to the frame stays.
+func TestDecodeQuote(t *testing.T) {
+	_, out, _ := call(t, "", "decode", `101YNN20260716    110214AFsay "no"`)
+	if !strings.Contains(out, `"say \"no\""`) {
+		t.Error(out)
+	}
+}
+
+// TestDecodeEvent: a line of the gate's own log is what people have at hand.
+func TestDecodeEvent(t *testing.T) {
+	for _, line := range []string{
+		`{"time":"2026-12-01T17:21:40.473Z","level":"INFO","msg":"loan_committed","station":"kiosk-1","item":"3100001","age_ms":941}`,
+		`time=2026-12-01T17:21:40.473Z level=INFO msg=loan_committed station=kiosk-1 item=3100001 age_ms=941`,
+	} {
+		code, out, _ := call(t, "", "decode", line)
+		if code != exitUnwell || !strings.HasPrefix(out, "the event loan_committed of the gate's log, no frame\n  note: ") {
+			t.Errorf("code %d\n%s", code, out)
+		}
+		_, out, _ = call(t, line+"\n", "decode", "--json")
+		var f decodedFrame
+		if err := json.Unmarshal([]byte(out), &f); err != nil || f.Event != "loan_committed" || f.OK {
+			t.Errorf("%v: %s", err, out)
+		}
 	}
 }
 

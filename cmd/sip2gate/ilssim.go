@@ -87,7 +87,7 @@ func runILSSim(ctx context.Context, t *terminal, args []string) int {
 	}
 	ils := sim.New(s.opts)
 	if err := ils.Listen(s.listen); err != nil {
-		t.complain(err.Error(), "stop the program that has this port, or choose another one with --listen HOST:PORT")
+		t.complain(err.Error(), simListenHint(err))
 		return exitUnwell
 	}
 	for _, f := range s.faults {
@@ -166,7 +166,7 @@ var simCommands = []struct {
 }{
 	{"fault", "fault KIND [CODE] [TIMES] [DELAY]", "set a fault, as: fault lost 11 1", 1, 4, simFault},
 	{"faults", "faults", "list the faults that are set, and all kinds", 0, 0, simFaults},
-	{"clear", "clear", "end all faults", 0, 0, func(_ io.Writer, ils *sim.ILS, _ []string) error { return ils.ClearFaults() }},
+	{"clear", "clear", "end all faults", 0, 0, simClear},
 	{"hang-up", "hang-up [reset]", "end all connections", 0, 1, simHangUp},
 	{"loans", "loans", "print what was asked and lent, by item", 0, 0, simLoans},
 	{"lend", "lend ITEM PATRON", "lend at the desk", 2, 2, func(_ io.Writer, ils *sim.ILS, a []string) error {
@@ -189,7 +189,10 @@ func simCommand(w io.Writer, ils *sim.ILS, line string) error {
 			fmt.Fprintf(table, "%s\t%s\n", c.usage, c.what)
 		}
 		fmt.Fprint(table, "quit\tend the simulator\n")
-		return table.Flush()
+		if err := table.Flush(); err != nil {
+			return err
+		}
+		return printKinds(w)
 	}
 	for _, c := range simCommands {
 		if c.name != name {
@@ -220,6 +223,19 @@ func simFaults(w io.Writer, ils *sim.ILS, _ []string) error {
 		fmt.Fprintf(w, "set %s\n", f)
 	}
 	_, err := fmt.Fprintf(w, "kinds: %s\n", kindList())
+	return err
+}
+
+func simClear(w io.Writer, ils *sim.ILS, _ []string) error {
+	n := len(ils.Faults())
+	if err := ils.ClearFaults(); err != nil {
+		return err
+	}
+	if n == 0 {
+		_, err := fmt.Fprintln(w, "no fault was set")
+		return err
+	}
+	_, err := fmt.Fprintln(w, "all faults are ended: it answers as a healthy library system again")
 	return err
 }
 

@@ -136,7 +136,17 @@ func TestILSSimIsRuledWhileItRuns(t *testing.T) {
 	for line := ""; !strings.HasPrefix(line, "quit"); {
 		line = s.line(t, s.out)
 	}
-	s.tell(t, "clear")
+	for line := ""; !strings.HasPrefix(line, "  refuse"); {
+		if line = s.line(t, s.out); strings.Contains(line, "not described") {
+			t.Errorf("help says %q", line)
+		}
+	}
+	if got := s.say(t, "clear"); !strings.Contains(got, "all faults are ended") {
+		t.Errorf("clear says %q", got)
+	}
+	if got := s.say(t, "clear"); got != "no fault was set\n" {
+		t.Errorf("clear says %q when there is none", got)
+	}
 	s.tell(t, "lend \x1b[2J 21234000000029")
 	s.say(t, "loans")
 	if got := s.line(t, s.out); !strings.HasPrefix(got, `\x1b[2J `) {
@@ -235,6 +245,9 @@ func TestILSSimRefusesBadCommandLines(t *testing.T) {
 		{[]string{"--account", "kiosk1"}, exitUsage, "USER:PASSWORD"},
 		{[]string{"stray"}, exitUsage, "arguments"},
 		{[]string{"--listen", taken.Addr().String()}, exitUnwell, "choose another"},
+		{[]string{"--listen", "6001"}, exitUnwell, "such as 127.0.0.1:6001"},
+		{[]string{"--listen", "192.0.2.1:6001"}, exitUnwell, "no such address"},
+		{[]string{"--listen", "127.0.0.1:70000"}, exitUnwell, "such as 127.0.0.1:6001"},
 		{[]string{"--journal", filepath.Join(t.TempDir(), "none", "x")}, exitUnwell, "directory"},
 	} {
 		var out, words strings.Builder

@@ -58,6 +58,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitUsage
 	}
 	name, args := args[0], args[1:]
+	switch name {
+	case "-v", "-version", "--version":
+		name = "version"
+	}
 	for _, c := range commands() {
 		if c.name == name {
 			t.command = c

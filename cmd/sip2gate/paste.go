@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -9,10 +11,24 @@ import (
 )
 
 // framesIn finds the frames in a piece of text as people have it: a bare
-// frame, one with its control characters written as \r or \x0D, or a line of a
-// log with a frame somewhere in it.
+// frame, one with its control characters written as \r, \x0D or <CR>, or a line
+// of a log with a frame somewhere in it. Without any it gives all of the text.
 func (d decoder) framesIn(text string) [][]byte {
-	if frames := split(unescape(text)); len(frames) > 0 && d.plausible(frames[0]) {
+	text = asEscapes.Replace(text)
+	if frames := d.pasted(text); frames != nil {
+		return frames
+	}
+	return d.split(unescape(text))
+}
+
+// asEscapes writes the names that terminals and serial monitors give to the
+// ends of lines as escapes.
+var asEscapes = strings.NewReplacer("<CR>", `\r`, "<cr>", `\r`, "[CR]", `\r`, "\u240d", `\r`,
+	"<LF>", `\n`, "<lf>", `\n`, "[LF]", `\n`, "\u240a", `\n`)
+
+// pasted is framesIn for text that holds what is plausibly a frame; else nil.
+func (d decoder) pasted(text string) [][]byte {
+	if frames := d.split(unescape(text)); len(frames) > 0 && d.plausible(frames[0]) {
 		return frames
 	}
 	for i := 1; i+1 < len(text); i++ {
@@ -23,15 +39,15 @@ func (d decoder) framesIn(text string) [][]byte {
 		if q := text[i-1]; strings.IndexByte("\"'`", q) >= 0 {
 			rest = untilQuote(rest, q)
 		}
-		if frames := split(unescape(rest)); len(frames) > 0 && d.plausible(frames[0]) {
+		if frames := d.split(unescape(rest)); len(frames) > 0 && d.plausible(frames[0]) {
 			return frames
 		}
 	}
-	return split(unescape(text))
+	return nil
 }
 
 // split cuts unescaped text into frames, as a station's port does.
-func split(text []byte) [][]byte {
+func (d decoder) split(text []byte) [][]byte {
 	s := sip2.NewScanner(sip2.TerminatorAuto)
 	s.Write(bytes.ReplaceAll(text, []byte("\n"), []byte("\r")))
 	s.Write([]byte("\r"))
@@ -41,12 +57,39 @@ func split(text []byte) [][]byte {
 		if !ok {
 			return frames
 		}
-		f = bytes.TrimRight(f, " \t")
+		f = d.withoutQuote(bytes.TrimRight(f, " \t"))
 		if len(f) > 0 {
 			frames = append(frames, bytes.Clone(f))
 		}
 	}
 }
+
+// withoutQuote takes away quotes that were copied along behind a whole frame.
+func (d decoder) withoutQuote(frame []byte) []byte {
+	short := bytes.TrimRight(frame, "\"' \t,;")
+	if len(short) < len(frame) && (sip2.ReadTrailer(short).Present || bytes.HasSuffix(short, []byte{d.delim})) {
+		return short
+	}
+	return frame
+}
+
+// eventIn gives the name of the event if text is a line of the gate's own log,
+// in either of its forms; else it is empty. No such line holds a frame.
+func eventIn(text string) string {
+	var e struct{ Time, Level, Msg string }
+	if json.Unmarshal([]byte(text), &e) == nil && e.Time != "" && e.Level != "" && eventName.MatchString(e.Msg) {
+		return e.Msg
+	}
+	if m := textEvent.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+var (
+	eventName = regexp.MustCompile(`^[a-z0-9_]+$`)
+	textEvent = regexp.MustCompile(`^time=\S+ level=[A-Z]+ msg=([a-z0-9_]+)`)
+)
 
 // plausible tells a frame from two digits in the middle of a log line: what it
 // must have at a fixed place is there.
