@@ -26,10 +26,9 @@ func TestFoundStaleNegative(t *testing.T) {
 	if did, _, err := g.Settle(ctx, seen, fast); did != dedup.SettledLent || err != nil {
 		t.Fatal(did, err)
 	}
-	did, _, err := g.Settle(ctx, seen, slow)
-	rec, ok := g.Store().Get(f.Key())
-	t.Logf("stale negative did %d %v; record there: %v %v", did, err, ok, rec.State)
-	if !ok {
+	_, _, err = g.Settle(ctx, seen, slow)
+	_, ok := g.Store().Get(f.Key())
+	if !ok || err != nil {
 		t.Errorf("the loan's record is gone: the next repeat is a second 11")
 	}
 	r := &dedup.Request{Scope: []byte("MAIN"), Subject: []byte("p"), Object: []byte("b"),
@@ -87,7 +86,9 @@ func TestFoundNegativeLeak(t *testing.T) {
 	seen, _ := admit(t, g, dedup.Claim).Flight.Doubt(ctx, nil)
 	h.now += time.Minute
 	g.Settle(ctx, seen, dedup.Reading{Result: dedup.Absent, Begun: h.now})
-	g.NegativeFrom(seen)
+	if from := g.NegativeFrom(seen); from != 0 {
+		t.Errorf("a settled doubt counts from %v", from)
+	}
 }
 
 func TestFoundReadBeforeChangeThatIsOut(t *testing.T) {
@@ -116,4 +117,59 @@ func TestFoundReadBeforeChangeThatIsOut(t *testing.T) {
 		t.Errorf("answered from memory (marked %v) while a checkin that left after the read is unanswered", v.Record.Marked)
 	}
 	c.End(ctx, dedup.Done)
+}
+
+// The sealed request of a doubt is erased after the retention; the key stays.
+func TestOldDoubtKeepsItsKeyAlone(t *testing.T) {
+	ctx := t.Context()
+	g, h := newGate(t)
+	rec, err := admit(t, g, dedup.Claim).Flight.Doubt(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.now += 336*time.Hour - time.Second
+	if _, err := g.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := g.Store().Get(rec.Key); r.Request == nil {
+		t.Error("erased before the retention was over")
+	}
+	h.now += time.Second
+	if _, err := g.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r, ok := g.Store().Get(rec.Key)
+	if !ok || r.State != dedup.Doubtful || r.Request != nil {
+		t.Errorf("after the retention: there %v, %s, request kept %v", ok, r.State, r.Request != nil)
+	}
+	admit(t, g, dedup.Settle)
+}
+
+// While an unanswered checkin may still be carried out, no read clears a mark.
+func TestNoReadClearsAMarkDuringAHold(t *testing.T) {
+	ctx := t.Context()
+	g, h := newGate(t)
+	rec, err := admit(t, g, dedup.Claim).Flight.Complete(ctx, []byte("12"), dedup.Synced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Delivered(ctx, rec)
+	c, err := g.BeginChange(ctx, []byte("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.End(ctx, dedup.Unanswered)
+	for _, at := range []struct {
+		after  time.Duration
+		marked bool
+	}{{10 * time.Second, true}, {25 * time.Second, false}} { // settle is 30 s
+		h.now += at.after
+		now, _ := g.Store().Get(rec.Key)
+		if _, _, err := g.Settle(ctx, now, dedup.Reading{Result: dedup.Charged, Begun: h.now}); err != nil {
+			t.Fatal(err)
+		}
+		if now, _ := g.Store().Get(rec.Key); now.Marked != at.marked {
+			t.Errorf("marked %v at %v after the checkin", now.Marked, at.after)
+		}
+	}
 }
