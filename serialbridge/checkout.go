@@ -220,7 +220,7 @@ func (w *wait) forward(f *dedup.Flight) (result, bool) {
 		w.atILS.Store(true)
 		return result{}, false
 	}
-	w.s.st.answered()
+	w.s.st.b.answered()
 	ms := (gate.Now() - sent).Milliseconds()
 	return w.answered(ctx, f, &a, ms)
 }

@@ -43,6 +43,7 @@ type station struct {
 	open     bool
 	why      string
 	lost     bool       // it was open until why came about
+	woken    time.Time  // when the settling loop was told last that the ILS is back
 	sessions []*session // of a listening station
 	traces   map[string][]*history
 	line     *peer          // of a serial or dial station: outlives its connections
@@ -262,12 +263,27 @@ func newPeer(st *station, login, status []byte) *peer {
 }
 
 // answered notes that a kiosk has had an answer of the ILS. After an outage that
-// is the time to read about doubts; that the gate's own reads connect is not, or
-// each would call for the next.
-func (st *station) answered() {
-	if st.outage.CompareAndSwap(true, false) {
-		st.pulse.beat()
+// is the time to read about the doubts of every station; that the gate's own
+// reads connect is not, or each would call for the next.
+func (b *Bridge) answered() {
+	for _, st := range b.stations {
+		if st.outage.Load() {
+			st.recovered()
+		}
 	}
+}
+
+// recovered wakes the settling loop, at most once a minute: an ILS that answers
+// kiosks and no reads would be read at each answer.
+func (st *station) recovered() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if time.Since(st.woken) < time.Minute {
+		return
+	}
+	st.woken = time.Now()
+	st.outage.Store(false)
+	st.pulse.beat()
 }
 
 // newReader is nobody's: a link for a read of the gate's own.

@@ -155,7 +155,7 @@ func (w *wait) passed(a *ils.Answer, err error) result {
 	if err != nil {
 		return w.failed(err)
 	}
-	w.s.st.answered()
+	w.s.st.b.answered()
 	w.s.learn(w, a)
 	return result{frame: a.Frame}
 }
