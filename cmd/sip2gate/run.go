@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +54,7 @@ func runRun(ctx context.Context, t *terminal, args []string) int {
 		return exitUnwell
 	}
 	desk := newDesk(c, g, log)
-	if err := desk.open(); err != nil {
+	if err := desk.open(); err != nil && (g.disk != nil || !denied(err)) { // else that has been said
 		// The branch lends without it.
 		log.Error("no_commands", "error", err.Error(), "hint", "sip2gate store and sip2gate secret cannot reach this gate")
 	}
@@ -182,7 +184,7 @@ func loadSecret(c *config.Config, log *slog.Logger) ([]byte, error) {
 
 func storeOptions(c *config.Config, key []byte, former [][]byte, log *slog.Logger) bolt.Options {
 	return bolt.Options{
-		Path: storePath(c), Secret: key, Former: former, Source: clock.System(), Logger: log, RunDir: "/run",
+		Path: storePath(c), Secret: key, Former: former, Source: clock.System(), Logger: log, RunDir: runDir(),
 		Slice: max(c.Gate.Window/8, time.Second),
 		Check: checkInChild,
 		OnHealth: func(h dedup.Health) {
@@ -193,6 +195,14 @@ func storeOptions(c *config.Config, key []byte, former [][]byte, log *slog.Logge
 			log.Error("store_degraded", "why", h.Why, "hint", "checkouts are remembered in memory only until the disk can be written")
 		},
 	}
+}
+
+// runDir is a folder in memory, which a full or broken disk does not concern. A
+// service that may not write to /run is given one of its own (systemd.exec,
+// RuntimeDirectory).
+func runDir() string {
+	dir, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":")
+	return cmp.Or(dir, "/run")
 }
 
 // openStore opens the durable store, or one in memory in its place. forgot:

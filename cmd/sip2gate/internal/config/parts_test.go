@@ -2,6 +2,8 @@ package config
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -109,5 +111,29 @@ func TestEncode(t *testing.T) {
 	}
 	if _, err := Encode("ebcdic", "a"); err == nil {
 		t.Error("an unknown character set was taken")
+	}
+}
+
+// TestKeysAreExplained holds that the technician's page has every key.
+func TestKeysAreExplained(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/technician.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, ok := strings.Cut(string(page), "## All keys")
+	if !ok {
+		t.Fatal("there is no list of keys")
+	}
+	for _, table := range tables {
+		_, rows, ok := strings.Cut(list, "`"+bracket(table.name, table.array)+"`")
+		if !ok {
+			t.Errorf("[%s] is not explained", table.name)
+		}
+		rows, _, _ = strings.Cut(rows, "\n| **")
+		for _, key := range table.keys {
+			if !strings.Contains(rows, "`"+key+"`") {
+				t.Errorf("[%s] %s is not explained", table.name, key)
+			}
+		}
 	}
 }
