@@ -26,6 +26,7 @@ func logInMemory(log *slog.Logger, g config.Gate, err error) {
 		log.Error("store_degraded", "error", err.Error(), "hint", "checkouts are remembered in memory only: replace the disk soon, and do not restart needlessly")
 		return
 	}
+	g.StateDir, g.SecretFile = absolute(g.StateDir), absolute(g.SecretFile) // to be typed anywhere
 	at := whereDenied(err, g.StateDir)
 	who, owner := thisUser(), ownerOf(at)
 	log.Error("store_degraded", "error", err.Error(), "user", who, "folder", g.StateDir, "at", at, "owner", owner,
@@ -59,7 +60,7 @@ func howAllowed(err error, g config.Gate, at, who, owner string) string {
 func whereDenied(err error, dir string) string {
 	at := dir
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		at = pe.Path
+		at = absolute(pe.Path)
 	}
 	for {
 		if _, err := os.Lstat(at); err == nil || at == filepath.Dir(at) {
@@ -67,6 +68,13 @@ func whereDenied(err error, dir string) string {
 		}
 		at = filepath.Dir(at)
 	}
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 func within(path, dir string) bool {

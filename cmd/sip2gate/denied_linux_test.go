@@ -109,7 +109,7 @@ func TestNotAllowed(t *testing.T) {
 				!strings.Contains(e.Hint, tt.hint) || !strings.Contains(e.Hint, "in memory only") {
 				t.Errorf("want at %s: %+v", want, e)
 			}
-			if strings.Contains(log.String(), "cannot be read any more") {
+			if strings.Contains(log.String(), "cannot be read any more") || strings.Contains(log.String(), "lost") {
 				t.Error("it says that something is lost")
 			}
 		})

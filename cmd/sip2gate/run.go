@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -54,7 +55,9 @@ func runRun(ctx context.Context, t *terminal, args []string) int {
 		return exitUnwell
 	}
 	desk := newDesk(c, g, log)
-	if err := desk.open(); err != nil && (g.disk != nil || !denied(err)) { // else that has been said
+	err = desk.open()
+	noFolder := denied(err) || errors.Is(err, fs.ErrNotExist)
+	if err != nil && (g.disk != nil || !noFolder) { // else store_degraded has said it
 		// The branch lends without it.
 		log.Error("no_commands", "error", err.Error(), "hint", "sip2gate store and sip2gate secret cannot reach this gate")
 	}
@@ -171,6 +174,9 @@ func loadSecret(c *config.Config, log *slog.Logger) ([]byte, error) {
 	}
 	key, _, err := secret.Load(path, bolt.Exists(storePath(c)))
 	lost := errors.Is(err, secret.ErrLost)
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && denied(err) {
+		return nil, fmt.Errorf("use the secret: %w", pe) // it is not lost
+	}
 	if err == nil || denied(err) || !lost && size(path) == 0 { // the last: it could not be made
 		return key, err
 	}
