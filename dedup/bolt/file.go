@@ -78,6 +78,7 @@ type file struct {
 	seqs    map[int64]map[uint64]struct{} // by slice: every spot in where
 	sum     uint64                        // of where
 	dubious bool                          // the last commit failed
+	broken  error                         // bbolt died of the file: it is not touched again
 	barren  []int64                       // slices in the file without a record: to be dropped
 
 	commit func(*bbolt.DB, func(*bbolt.Tx) error) error // tests make it fail
@@ -157,7 +158,22 @@ type removal struct {
 // write puts one batch and the mark into the file, in one transaction. After
 // an error it is unknown whether the batch is there; the caller puts it into
 // a later one.
+//
+// A page that is damaged, or cannot be read any more, makes bbolt panic or the
+// mapping fault. That must not end a process which can lend from memory; but
+// what bbolt then believes about free pages is not written from any more.
 func (f *file) write(b memory.Batch, m clock.Mark) error {
+	if f.broken != nil {
+		return f.broken
+	}
+	err := guard(func() error { return f.commitBatch(b, m) })
+	if errors.Is(err, ErrDamaged) {
+		f.broken = err
+	}
+	return err
+}
+
+func (f *file) commitBatch(b memory.Batch, m clock.Mark) error {
 	if f.db == nil { // rewritten, and could not be opened yet
 		db, err := f.reopen()
 		if err != nil {

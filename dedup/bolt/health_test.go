@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -177,6 +178,40 @@ func TestDiskStillBadAtClose(t *testing.T) {
 	closeStore(t, s)
 	if _, report = open(t, options(t, dir)); report.Amnesia != "" {
 		t.Errorf("the start after that: %+v", report)
+	}
+}
+
+// bbolt dies of damaged pages. The gate must not: it lends from memory, and the
+// file is left as it is for the next start.
+func TestFilePanics(t *testing.T) {
+	dir := t.TempDir()
+	commits := 0
+	o := options(t, dir).WithCommit(func(db *bbolt.DB, fn func(*bbolt.Tx) error) error {
+		commits++
+		return db.Update(func(tx *bbolt.Tx) error {
+			if err := fn(tx); err != nil {
+				return err
+			}
+			panic("page 6 already freed")
+		})
+	})
+	s, _ := open(t, o)
+	insert(t, s, 1)
+	if h := s.Health(); h.Durable || !strings.Contains(h.Why, "already freed") {
+		t.Errorf("health: %+v", h)
+	}
+	insert(t, s, 2)
+	if !has(t, s, 1) || !has(t, s, 2) {
+		t.Error("the records are not in memory")
+	}
+	if err := s.Close(); !errors.Is(err, bolt.ErrDamaged) {
+		t.Errorf("Close: %v", err)
+	}
+	if commits != 1 {
+		t.Errorf("%d commits on a file that bbolt has died of", commits)
+	}
+	if _, report := open(t, options(t, crashed(t, dir))); report.Amnesia == "" {
+		t.Errorf("the next start does not know: %+v", report)
 	}
 }
 

@@ -377,7 +377,7 @@ func (s *Store) end() {
 	if err := s.write(true); err != nil {
 		errs = append(errs, fmt.Errorf("writing what was left: %w", err))
 	}
-	if s.file.db != nil {
+	if s.file.db != nil && s.file.broken == nil { // Close waits for a transaction that has faulted
 		if err := s.file.db.Close(); err != nil {
 			errs = append(errs, fmt.Errorf("closing the store: %w", err))
 		}
