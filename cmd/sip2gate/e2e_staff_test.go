@@ -163,7 +163,7 @@ func TestStoreListShowsADoubt(t *testing.T) {
 }
 
 // TestNotLentLetsTheNextOneThrough: the library system has not lent, staff say
-// so, and the reader borrows the book; once.
+// so, and the patron borrows the book; once.
 func TestNotLentLetsTheNextOneThrough(t *testing.T) {
 	t.Parallel()
 	for _, way := range [][]string{{"store", "resolve", "--not-lent"}, {"store", "forget"}} {
@@ -213,7 +213,7 @@ func (g *gateProcess) awaitWait(id string) {
 }
 
 // TestLentNeverSendsAgain: the library system has lent, staff say so; from then
-// on no checkout of it is sent. Where it cannot be read, the reader is sent to
+// on no checkout of it is sent. Where it cannot be read, the patron is sent to
 // staff: nobody has shown an answer. A checkin ends it.
 func TestLentNeverSendsAgain(t *testing.T) {
 	t.Parallel()
@@ -280,7 +280,7 @@ func TestLentIsShownByARead(t *testing.T) {
 	wantCount(t, ils, item1, oneLoan)
 }
 
-// TestLentThoughTheKioskSaidNo: the answer comes when the reader has been sent
+// TestLentThoughTheKioskSaidNo: the answer comes when the patron has been sent
 // away. Staff see that he has the book and tick it off.
 func TestLentThoughTheKioskSaidNo(t *testing.T) {
 	t.Parallel()
@@ -299,7 +299,7 @@ func TestLentThoughTheKioskSaidNo(t *testing.T) {
 	if b.Why != whyUnheard || b.Item != item1 {
 		t.Errorf("the book: %+v", b)
 	}
-	if list := g.tells("store", "list"); !strings.Contains(list, "See that the reader has the book.") {
+	if list := g.tells("store", "list"); !strings.Contains(list, "See that the patron has the book.") {
 		t.Errorf("the list:\n%s", list)
 	}
 	g.refuses("there is nothing to decide", "store", "resolve", "--not-lent", b.ID)

@@ -67,8 +67,8 @@ func printBooks(w io.Writer, l bookList, now time.Time) {
 		}
 		fmt.Fprintf(w, ", %s\n", since(b, now))
 		if b.Why == whyUnheard {
-			fmt.Fprintf(w, `    It is on loan, but the kiosk may have told the reader that it is not.
-    See that the reader has the book. Then:
+			fmt.Fprintf(w, `    It is on loan, but the kiosk may have told the patron that it is not.
+    See that the patron has the book. Then:
         sip2gate store forget %s
 `, b.ID)
 			continue
@@ -77,11 +77,11 @@ func printBooks(w io.Writer, l bookList, now time.Time) {
 		if b.WaitSeconds > 0 {
 			wait = fmt.Sprintf("   (not before %s from now)", seconds(b.WaitSeconds))
 		}
-		fmt.Fprintf(w, `    The library system did not say whether it lent this book, and the kiosk sent the reader to you.
+		fmt.Fprintf(w, `    The library system did not say whether it lent this book, and the kiosk sent the patron to you.
     Look in the library system.
-    If the book is on loan to that reader, hand it out. Then:
+    If the book is on loan to that patron, hand it out. Then:
         sip2gate store resolve --lent %s
-    If it is not, lend it at the desk, or let the reader try the kiosk again. But first:
+    If it is not, lend it at the desk, or let the patron try the kiosk again. But first:
         sip2gate store resolve --not-lent %s%s
 `, b.ID, b.ID, wait)
 	}
@@ -127,8 +127,8 @@ func printable(s string) string {
 
 func runStoreResolve(ctx context.Context, t *terminal, args []string) int {
 	s := newStaffCommand(t)
-	lent := s.flags.Bool("lent", false, "the book is on loan to the reader who scanned it")
-	notLent := s.flags.Bool("not-lent", false, "the book is not on loan to that reader")
+	lent := s.flags.Bool("lent", false, "the book is on loan to the patron who scanned it")
+	notLent := s.flags.Bool("not-lent", false, "the book is not on loan to that patron")
 	names, code, ok := s.parse(args, 1, 1)
 	if !ok {
 		return code
@@ -165,7 +165,7 @@ func (s *staffCommand) decide(ctx context.Context, r control.Request) int {
 	case "lent":
 		fmt.Fprintf(s.t.out, "Item %s counts as lent. If that was a mistake: sip2gate store forget %s\n", item, done.ID)
 	case "not_lent":
-		fmt.Fprintf(s.t.out, "Item %s counts as not lent. The reader can borrow it.\n", item)
+		fmt.Fprintf(s.t.out, "Item %s counts as not lent. The patron can borrow it.\n", item)
 	default:
 		fmt.Fprintf(s.t.out, "Item %s is off the list.\n", item)
 	}

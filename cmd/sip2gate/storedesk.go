@@ -222,7 +222,7 @@ func (d *desk) refusal(err error, c *dedup.Case) error {
 	case errors.Is(err, dedup.ErrNotOpen) && c.Concern == dedup.Unheard:
 		return &control.Error{
 			Text: "the library system itself has said that it lent this book: there is nothing to decide",
-			Hint: "sip2gate store forget " + c.ID + " takes it off the list once the reader has it",
+			Hint: "sip2gate store forget " + c.ID + " takes it off the list once the patron has it",
 		}
 	case errors.Is(err, dedup.ErrNotOpen):
 		return &control.Error{Text: "this has been decided already", Hint: "sip2gate store forget " + c.ID + " takes it back"}
