@@ -64,6 +64,14 @@ func (f *Flight) AfterDoubt() bool {
 // and nobody could be asked.
 func (f *Flight) Unchecked() bool { return f.unchecked }
 
+// Held reports whether a change of the object that left before has turned out
+// unanswered since the claim was made: its request must not be written now.
+func (f *Flight) Held() bool {
+	it := f.enter()
+	defer it.leave()
+	return it.g.clock.Now() < it.hold
+}
+
 // Done is closed when the flight has ended.
 func (f *Flight) Done() <-chan struct{} { return f.done }
 

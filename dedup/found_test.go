@@ -173,3 +173,28 @@ func TestNoReadClearsAMarkDuringAHold(t *testing.T) {
 		}
 	}
 }
+
+// A checkin is out → 11, claimed → the checkin turns out unanswered before the
+// 11 is written → it was written all the same.
+func TestAClaimIsHeldByAChangeThatLeftBefore(t *testing.T) {
+	ctx := t.Context()
+	g, h := newGate(t)
+	change, err := g.BeginChange(ctx, []byte("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := admit(t, g, dedup.Claim).Flight
+	if f.Held() {
+		t.Error("held by a change that may still be answered")
+	}
+	change.End(ctx, dedup.Unanswered)
+	if !f.Held() {
+		t.Error("not held")
+	}
+	if err := f.Release(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if v := admit(t, g, dedup.Wait); !v.Held || v.Until != h.now+30*time.Second {
+		t.Errorf("held %v, until %v", v.Held, v.Until)
+	}
+}

@@ -2,6 +2,7 @@ package serialbridge
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sip2gate/dedup"
@@ -16,6 +17,10 @@ const (
 	// its answer could hardly be in time.
 	leastPatience = 3 * time.Second
 )
+
+// errHeld: a checkin or cancel before it turned out unanswered while this 11
+// waited for the link.
+var errHeld = errors.New("a change of the item that left before was not answered")
 
 // checkout carries an 11 through the verdict table until there is an answer,
 // or the wait is over.
@@ -201,6 +206,9 @@ func (w *wait) forward(f *dedup.Flight) (result, bool) {
 			if f.Patience() < leastPatience {
 				return ils.ErrNotWanted
 			}
+			if f.Held() {
+				return errHeld
+			}
 			w.atILS.Store(true)
 			w.setWhy(unanswered)
 			sent = gate.Now()
@@ -211,6 +219,9 @@ func (w *wait) forward(f *dedup.Flight) (result, bool) {
 	case err != nil && !ils.Sent(err):
 		if err := f.Release(ctx, nil); err != nil {
 			log.Error("gate_failed", "error", err.Error())
+		}
+		if errors.Is(err, errHeld) {
+			return result{}, false
 		}
 		w.event("checkout_refused", "why", "nothing was sent to the ILS", "error", err.Error())
 		w.s.peer.link.Swallowed()

@@ -186,6 +186,11 @@ func (a *appliance) send(w *worker, up bool) {
 		a.deliver(w, false, nil, "nothing was sent")
 		return
 	}
+	if w.Kind == checkout && a.without != holding && w.Flight.Held() {
+		must(w.Flight.Release(background, nil))
+		w.Flight, w.Stage = nil, deciding
+		return
+	}
 	w.AtILS = true
 	a.use(w, sent, w.Kind, ilsTimeout)
 }

@@ -62,6 +62,18 @@ var runs = []run{
 	{scenario{name: "a read overtaken by the desk", ils: koha, kiosks: 1, patrons: 1, begin: unanswered, left: budget{Scan: 2, Desk: 1, Unasked: 1}}, []string{begunAfter}, 1},
 	{scenario{name: "amnesia", ils: koha, kiosks: 1, patrons: 1, left: budget{Scan: 1, Crash: 1, Amnesia: 1}}, []string{amnesiaSettle}, 1},
 	{scenario{name: "a checkin overtaken", ils: koha, kiosks: 2, patrons: 1, begin: returning, left: budget{Scan: 3, Checkin: 1, LeaveIn: 1}}, []string{tokens}, 1},
+
+	{scenario{name: "folio", ils: folio, kiosks: 1, patrons: 1, left: budget{Scan: 2, Lost: 1, Cut: 1}}, nil, 2},
+	{scenario{name: "naive, a cancel", ils: naive, kiosks: 1, patrons: 1, begin: lent, left: budget{Scan: 2, Lost: 1, Cancel: 1}}, nil, 2},
+	{scenario{name: "koha, a cancel", ils: koha, kiosks: 1, patrons: 1, begin: lent, left: budget{Scan: 2, Lost: 1, Cancel: 1}}, nil, 2},
+	{scenario{name: "a date for each repeat", ils: koha, kiosks: 1, patrons: 1, newDate: true, left: budget{Scan: 2, Lost: 1}}, nil, 2},
+	{scenario{name: "one date for ever", ils: koha, kiosks: 1, patrons: 1, sameDate: true, left: budget{Scan: 2, Lost: 1, Cut: 1}}, nil, 2},
+	{scenario{name: "a reset, a dropped 11", ils: koha, kiosks: 1, patrons: 1, left: budget{Scan: 2, Lost: 1, Reset: 1, Drop: 1}}, nil, 2},
+	{scenario{name: "two kiosks, a hang-up", ils: koha, kiosks: 2, patrons: 1, left: budget{Scan: 2, HangUp: 1}}, nil, 2},
+	{scenario{name: "sierra, two patrons", ils: sierra, kiosks: 1, patrons: 2, left: budget{Scan: 2, Lost: 1}}, nil, 2},
+	{scenario{name: "amnesia and a cut", ils: koha, kiosks: 1, patrons: 1, left: budget{Scan: 2, Crash: 1, Amnesia: 1, Cut: 1}}, nil, 2},
+	{scenario{name: "a checkin, a kill, a lost answer", ils: koha, kiosks: 1, patrons: 1, begin: lent, left: budget{Scan: 2, Checkin: 1, Crash: 1, Lost: 1}}, nil, 3},
+	{scenario{name: "two kills", ils: koha, kiosks: 1, patrons: 1, left: budget{Scan: 2, Crash: 2, Lost: 1}}, nil, 3},
 }
 
 const most = 3_000_000 // nodes: about 2 GB
