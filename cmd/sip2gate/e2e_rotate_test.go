@@ -29,7 +29,7 @@ func (g *gateProcess) secretFiles() []string {
 
 // TestC126SecretRotated replaces the secret while one checkout is in doubt and
 // another completed, and then asks for both again; with restarts in between or
-// without. (cases.md C-126; design review)
+// without. (C-126; design review)
 func TestC126SecretRotated(t *testing.T) {
 	t.Parallel()
 	for _, persona := range everyPersona {
@@ -155,7 +155,7 @@ func (g *gateProcess) checks() (c checked) {
 }
 
 // TestSequenceChangedWithinTheWindow restarts the gate with the other mode:
-// what was claimed under the one is found under the other. (cases.md C-126)
+// what was claimed under the one is found under the other. (C-126)
 func TestSequenceChangedWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, change := range [][2]string{{"ignore", "match"}, {"match", "ignore"}} {

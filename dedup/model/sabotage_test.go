@@ -23,7 +23,7 @@ const (
 	begunAfter    = "a read begun after the arrival"    // 5E
 	abort         = "abort"                             // V4; see world
 	amnesiaSettle = "amnesia: a negative read can wait" // V6
-	disturbing    = "a 12 that overlaps a checkin"      // V11b
+
 )
 
 // admit asks for the verdict.
