@@ -127,12 +127,12 @@ func failAndRecover(t *testing.T, dir string, before bool) {
 		t.Error("a new write was no attempt")
 	}
 	tried = d.commits.Load()
-	time.Sleep(10 * time.Second) // of the bubble's time
+	<-time.After(10 * time.Second) // of the bubble's time
 	if n := d.commits.Load() - tried; n < 2 || n > 5 {
 		t.Errorf("%d attempts in ten seconds", n)
 	}
 	fail.Store(nil)
-	time.Sleep(4 * time.Second)
+	<-time.After(4 * time.Second)
 	synctest.Wait()
 	if h := s.Health(); !h.Durable || h.Why != "" {
 		t.Errorf("health after the disk has recovered: %+v", h)
@@ -264,7 +264,7 @@ func TestDiskHangs(t *testing.T) {
 			t.Errorf("no marker for the next start: %v", err)
 		}
 		close(d.hang)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if h := s.Health(); !h.Durable {
 			t.Errorf("health after the disk has answered: %+v", h)
@@ -288,20 +288,20 @@ func TestLazyIsWrittenWithinFiveSeconds(t *testing.T) {
 			}
 		}
 		put("a")
-		time.Sleep(4 * time.Second)
+		<-time.After(4 * time.Second)
 		put("b") // does not put it off
 		synctest.Wait()
 		if n := d.commits.Load(); n != 0 {
 			t.Errorf("%d commits after 4 s", n)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if n := d.commits.Load(); n != 1 {
 			t.Errorf("%d commits after 5 s, want 1", n)
 		}
 		put("c")
 		insert(t, s, 1) // takes it along
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		synctest.Wait()
 		if n := d.commits.Load(); n != 2 {
 			t.Errorf("%d commits, want 2: what is lazy goes with the next write", n)
@@ -318,14 +318,14 @@ func TestMarkIsWrittenEveryMinute(t *testing.T) {
 		src := clock.NewManual("boot", 0)
 		o.Source = src
 		s, _ := open(t, o)
-		time.Sleep(10 * time.Minute)
+		<-time.After(10 * time.Minute)
 		synctest.Wait()
 		if n := d.commits.Load(); n != 0 {
 			t.Errorf("%d commits of a store without records", n)
 		}
 		insert(t, s, 1)
 		src.Advance(7 * time.Minute)
-		time.Sleep(7 * time.Minute)
+		<-time.After(7 * time.Minute)
 		synctest.Wait()
 		if n := d.commits.Load(); n != 8 {
 			t.Errorf("%d commits in seven minutes, want the claim and 7 marks", n)
