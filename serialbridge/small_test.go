@@ -31,3 +31,18 @@ func TestResendExtendsTheWait(t *testing.T) {
 		})
 	}
 }
+
+// Where the ILS cannot be read, nothing would settle a doubt: the answer is on
+// the disk before the kiosk has it.
+func TestAnswerIsOnTheDiskWhereNothingCanBeRead(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		k := r.serial().loggedIn()
+		k.send("F1")
+		k.expect("R1", time.Second)
+		r.crash(k)
+		k = r.serial()
+		k.send("F1-SEQ")
+		k.expect("R1-SEQ", 5*time.Second)
+		r.ils.want(item1, 1, 1, 0)
+	}, onFragile, func(r *rig) { r.resolve = nil })
+}
