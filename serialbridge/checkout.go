@@ -80,7 +80,7 @@ func (w *wait) checkout() result {
 }
 
 func (w *wait) event(name string, more ...any) {
-	w.s.log.Info(name, append(w.s.fields(w), more...)...)
+	w.s.log.Info(name, append(w.fields(), more...)...)
 }
 
 // tooLate ends a worker whose wait is over. The session has answered already,
@@ -179,8 +179,7 @@ func (w *wait) apply(ctx context.Context, rec dedup.Record, details bool) dedup.
 // settle reads about a doubt, and waits before the next read if it proved
 // nothing.
 func (w *wait) settle(v dedup.Verdict, pause *pauses) {
-	ctx := w.ctx
-	if w.apply(ctx, v.Record, true) != dedup.Unchanged {
+	if w.apply(w.ctx, v.Record, true) != dedup.Unchanged {
 		return
 	}
 	w.pauseFor(v, pause.next())

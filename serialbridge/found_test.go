@@ -3,62 +3,52 @@ package serialbridge_test
 import (
 	"context"
 	"net"
-	"sip2gate/serialbridge"
-	"sip2gate/serialbridge/port"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sip2gate/serialbridge"
+	"sip2gate/serialbridge/port"
 )
 
-func TestFoundStaleNegativeTwoLinks(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		r.ils.on(func(q *request) bool {
-			switch {
-			case q.is("11") && q.nth == 1:
-				go func() { after(6 * time.Second); q.lend() }() // never answered, carried out at 6 s
-				return true
-			case q.is("63") && q.nth == 1: // the ILS looks at 5 s, the WAN is slow
-				a := q.stamped(q.patron())
-				after(4 * time.Second)
-				q.raw(a)
-				return true
-			}
-			return false
+// A read that looked before the 11 was carried out, and whose answer the WAN
+// holds up until another read has shown the loan, ends nothing.
+func TestFoundStaleNegative(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		slow    string // the read that is held up
+		resolve []string
+	}{{"two links", "63", []string{"63"}}, {"default reads", "17", []string{"63", "17"}}} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				r.ils.on(func(q *request) bool {
+					switch {
+					case q.is("11") && q.nth == 1:
+						go func() { after(6 * time.Second); q.lend() }() // never answered, carried out at 6 s
+						return true
+					case q.is(c.slow) && q.nth == 1: // the ILS looks at 5 s
+						answer := strings.ReplaceAll(string(frameOf(t, "R-II-IN")), item1, q.field("AB"))
+						if c.slow == "63" {
+							answer = q.patron()
+						}
+						stamped := q.stamped(answer)
+						after(4 * time.Second)
+						q.raw(stamped)
+						return true
+					}
+					return false
+				})
+				k, o := r.serial().loggedIn(), r.connect("192.0.2.7").loggedIn()
+				k.send("F1")
+				after(7 * time.Second)
+				o.send("F1")
+				o.read(15 * time.Second)
+				k.read(15 * time.Second)
+				r.ils.want(item1, 1, 1, 0)
+			}, func(r *rig) { r.ilsTimeout = 5 * time.Second; r.resolve = c.resolve })
 		})
-		k, o := r.serial().loggedIn(), r.connect("192.0.2.7").loggedIn()
-		k.send("F1")
-		after(7 * time.Second)
-		o.send("F1")
-		o.read(15 * time.Second)
-		k.read(15 * time.Second)
-		r.ils.want(item1, 1, 1, 0)
-	}, func(r *rig) { r.ilsTimeout = 5 * time.Second; r.resolve = []string{"63"} })
-}
-
-func TestFoundStaleNegativeDefaultReads(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		r.ils.on(func(q *request) bool {
-			switch {
-			case q.is("11") && q.nth == 1:
-				go func() { after(6 * time.Second); q.lend() }()
-				return true
-			case q.is("17") && q.nth == 1: // looked at 5 s, its answer is held up on the WAN
-				a := q.stamped(strings.ReplaceAll(string(frameOf(t, "R-II-IN")), item1, q.field("AB")))
-				after(4 * time.Second)
-				q.raw(a)
-				return true
-			}
-			return false
-		})
-		k, o := r.serial().loggedIn(), r.connect("192.0.2.7").loggedIn()
-		k.send("F1")
-		after(7 * time.Second)
-		o.send("F1")
-		o.read(15 * time.Second)
-		k.read(15 * time.Second)
-		r.ils.want(item1, 1, 1, 0)
-	}, func(r *rig) { r.ilsTimeout = 5 * time.Second })
+	}
 }
 
 func TestFoundPausesListen(t *testing.T) {

@@ -121,6 +121,7 @@ func (s *session) classifyCheckout(w *wait, at time.Duration) kind {
 	w.req.Waiter = w
 	keys := s.st.b.gate.Keys()
 	id := keys.Identify(w.req.Scope, w.req.Subject, w.req.Object, w.req.Sequence)
+	w.key = id.Key
 	all := append([]byte(nil), id.Key[:]...)
 	for _, d := range keys.Fingerprint(id.Pair, w.req.Compared) {
 		all = append(all, d[:]...)
@@ -239,7 +240,7 @@ func (s *session) join(twin, w *wait) {
 		if w.batch != twin.batch { // two of one read are no timer's doing
 			s.peer.patient.saw(w.gap, s.log)
 		}
-		s.log.Info("checkout_joined", s.fields(w)...)
+		w.event("checkout_joined")
 	}
 }
 
@@ -278,11 +279,9 @@ func (s *session) learn(w *wait, a *ils.Answer) {
 }
 
 // fields are the log fields of a checkout. Never the patron.
-func (s *session) fields(w *wait) []any {
-	keys := s.st.b.gate.Keys()
-	id := keys.Identify(w.req.Scope, w.req.Subject, w.req.Object, w.req.Sequence)
+func (w *wait) fields() []any {
 	return []any{
-		slog.String("dedup_key", dedup.KeyString(id.Key)),
+		slog.String("dedup_key", dedup.KeyString(w.key)),
 		slog.String("institution", string(w.req.Scope)),
 		slog.String("item", string(dedup.Trim(w.req.Object))),
 		slog.String("sequence", string(w.req.Sequence)),

@@ -56,6 +56,7 @@ type wait struct {
 	batch uint64
 	heard time.Time      // when the newest transmission came; the session's
 	req   *dedup.Request // of a checkout
+	key   dedup.Digest   // its transaction's, as it was when it arrived
 	trace checkoutTrace
 	gap   time.Duration // of a machine's own repeat: since its last transmission
 

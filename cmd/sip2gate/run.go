@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -154,13 +155,13 @@ func ilsTarget(c *config.Config) dedup.Digest {
 // error the secret is good for this run only, in memory.
 func loadSecrets(c *config.Config, log *slog.Logger) (key []byte, former [][]byte, err error) {
 	if key, err = loadSecret(c, log); err != nil {
-		return dedupRandom(), nil, err
+		return passingSecret(), nil, err
 	}
 	former, err = secret.Former(c.Gate.SecretFile)
 	switch {
 	case err == nil:
 	case denied(err):
-		return dedupRandom(), nil, err
+		return passingSecret(), nil, err
 	default:
 		log.Error("secret_lost", "error", err.Error(), "hint", "what was remembered under a secret before the current one is not found")
 	}
@@ -248,7 +249,8 @@ func checkInChild(ctx context.Context, path string) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &exit), ctx.Err() != nil:
-		return fmt.Errorf("the check of the store failed: %w: %s", err, firstLine(out))
+		said, _, _ := bytes.Cut(out, []byte{'\n'})
+		return fmt.Errorf("the check of the store failed: %w: %s", err, said)
 	}
 	return nil
 }
@@ -264,15 +266,6 @@ func runStoreCheck(_ context.Context, t *terminal, args []string) int {
 		return exitUnwell
 	}
 	return exitOK
-}
-
-func firstLine(b []byte) string {
-	for i, c := range b {
-		if c == '\n' {
-			return string(b[:i])
-		}
-	}
-	return string(b)
 }
 
 var _ serialbridge.Gate = (*dedup.Gate)(nil)

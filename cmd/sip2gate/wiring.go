@@ -30,7 +30,8 @@ func wallSeconds() int64 {
 	return 0
 }
 
-func dedupRandom() []byte {
+// passingSecret is one for this run only, where none can be kept.
+func passingSecret() []byte {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails since Go 1.24
 	return b
